@@ -21,6 +21,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 var (
@@ -97,7 +98,7 @@ func (b binaries) startConfigured(t *testing.T, set map[string]string) (target, 
 // startReference starts the reference server for a comparison with n nodes.
 func (b binaries) startReference(t *testing.T, n int) target {
 	t.Helper()
-	addr := meshtest.FreeAddr(t)
+	addr := porttest.Addr(t)
 	cmd := exec.CommandContext(t.Context(), b.meshbench, "refserver", "--listen="+addr)
 	if n > 2000 { // as rarely as fairlead, or nodes fall so far behind that messages are dropped, and never know all others
 		cmd.Args = append(cmd.Args, "--batch=250ms")

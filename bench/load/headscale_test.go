@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -26,7 +26,7 @@ var headscale = flag.String("headscale", "", "the headscale program to measure t
 func startHeadscale(t *testing.T, binary, meshbench string) target {
 	t.Helper()
 	dir := t.TempDir()
-	addr := meshtest.FreeAddr(t)
+	addr := porttest.Addr(t)
 	config, relays := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "relays.yaml")
 	for file, text := range map[string]string{
 		config: fmt.Sprintf(`server_url: http://%s
@@ -42,7 +42,7 @@ database: {type: sqlite, sqlite: {path: %[4]s/db.sqlite, write_ahead_log: true}}
 unix_socket: %[4]s/socket
 unix_socket_permission: "0770"
 log: {level: warn}
-`, addr, meshtest.FreeAddr(t), meshtest.FreeAddr(t), dir, relays),
+`, addr, porttest.Addr(t), porttest.Addr(t), dir, relays),
 		relays: "regions: {999: {regionid: 999, regioncode: load, regionname: Load, nodes: [{name: 999a, regionid: 999, hostname: 127.0.0.1}]}}\n",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 const patience = 20 * time.Second
@@ -48,12 +49,7 @@ func TestAWrongConfigurationHindersTheStart(t *testing.T) {
 }
 
 func TestAConsoleOfTheEnvironmentServesAndIsProbed(t *testing.T) {
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := porttest.Addr(t)
 	missing := []string{"--config", filepath.Join(t.TempDir(), "missing")}
 	t.Setenv("FAIRLEAD_CONSOLE_COORDINATOR_URL", "http://127.0.0.1:1")
 	t.Setenv("FAIRLEAD_CONSOLE_COOKIE_SECRET", "k3J9x0QmZt7Lw2Rv8NcYb5Ha1Ds6Fg4e")
@@ -61,6 +57,7 @@ func TestAConsoleOfTheEnvironmentServesAndIsProbed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	var log bytes.Buffer
+	var err error
 	go func() { ended <- run(ctx, append(missing, "serve"), nil, &log) }()
 	for deadline := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
 		if err = run(ctx, append(missing, "health"), nil, nil); err == nil || time.Now().After(deadline) {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite" // SQLite driver
+
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata")
@@ -188,7 +190,7 @@ func TestHealthCommandFailsWithoutServer(t *testing.T) {
 	if diff := cmp.Diff(want, command(t, s, "health"), cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("over the socket (-want +got):\n%s", diff)
 	}
-	r := command(t, s, "health", "--server", "http://127.0.0.1:"+freePort(t))
+	r := command(t, s, "health", "--server", "http://"+porttest.Addr(t))
 	if r.status != 1 || strings.Count(r.stderr, "\n") != 1 {
 		t.Errorf("over TCP: %+v", r)
 	}

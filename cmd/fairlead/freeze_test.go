@@ -27,7 +27,7 @@ type bridge struct {
 func newBridge(t *testing.T, server *pgtest.Server) *bridge {
 	t.Helper()
 	b := &bridge{
-		Listener: listen(t, "tcp", "127.0.0.1:0", true),
+		Listener: listen(t, "tcp", "127.0.0.1:0"),
 		target:   net.JoinHostPort(server.Host, strconv.Itoa(server.Port)),
 	}
 	b.wg.Go(func() {

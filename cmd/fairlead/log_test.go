@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // registration returns a request body that registers a new node.
@@ -136,7 +138,7 @@ func stored(t *testing.T, s settings) string {
 // reading its log.
 func serveUnread(t *testing.T, s settings) *process {
 	t.Helper()
-	address := "127.0.0.1:" + freePort(t)
+	address := porttest.Addr(t)
 	p := start(t, s.with("listen_addr", address), nil, "serve")
 	p.api = address
 	eventually(t, func() error {

@@ -21,20 +21,11 @@ import (
 	"tailscale.com/net/netmon"
 	"tailscale.com/types/key"
 	"tailscale.com/types/logger"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 var away = flag.Duration("away", 0, "how long the server is away while relays must admit the nodes they know (default: a moment)")
-
-// freeAddr returns a loopback address on which nobody listens.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // relayRun is a relay process and how to start it again.
 type relayRun struct {
@@ -48,7 +39,7 @@ type relayRun struct {
 func startRelay(t *testing.T, s settings, name string) *relayRun {
 	t.Helper()
 	join := strings.TrimSpace(mustCommand(t, s, "relays", "create", name, "--region", "ams"))
-	r := &relayRun{addr: freeAddr(t), state: filepath.Join(t.TempDir(), "state")}
+	r := &relayRun{addr: porttest.Addr(t), state: filepath.Join(t.TempDir(), "state")}
 	r.args = []string{
 		"relay", "--join", join, "--server", s["server_url"], "--url", "http://" + r.addr, "--listen", r.addr, "--stun-listen", "",
 		"--state-dir", r.state,
@@ -191,7 +182,7 @@ func admittedFor(t *testing.T, d time.Duration, relays []*relayRun, nodes []key.
 func TestRelaysOfARegionServeTheNodesOfTheServerAlsoWhileItIsAway(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
-	s["listen_addr"] = freeAddr(t)
+	s["listen_addr"] = porttest.Addr(t)
 	s["server_url"] = "http://" + s["listen_addr"]
 	server := serve(t, s)
 	mustCommand(t, s, "users", "create", "alice")

@@ -25,6 +25,8 @@ import (
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/key"
 	"tailscale.com/types/logger"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 var (
@@ -148,7 +150,7 @@ func startMeasured(t *testing.T, nodes []key.NodePrivate) (ours, stock *measured
 		t.Fatal(err)
 	}
 	port := func() (string, int) {
-		text := freePort(t)
+		text := porttest.Port(t)
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +158,7 @@ func startMeasured(t *testing.T, nodes []key.NodePrivate) (ours, stock *measured
 		return "127.0.0.1:" + text, n
 	}
 	addr, number := port()
-	own := start(t, settings{}, nil, "relay", "--join", "flr_x_y", "--server", "http://"+freeAddr(t), "--url", "https://"+addr, "--listen", addr,
+	own := start(t, settings{}, nil, "relay", "--join", "flr_x_y", "--server", "http://"+porttest.Addr(t), "--url", "https://"+addr, "--listen", addr,
 		"--stun-listen", "", "--state-dir", dir, "--tls-cert", certFile, "--tls-key", keyFile)
 	ours = &measured{"fairlead relay", own.Process.Pid, number}
 

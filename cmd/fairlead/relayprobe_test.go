@@ -12,13 +12,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // proxied serves a relay with a certificate, behind a proxy that removes some upgrades, and returns its URL.
 func proxied(t *testing.T, certFile, keyFile, relay string, removes func(upgrade string) bool) string {
 	t.Helper()
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: relay})
-	l := listen(t, "tcp", "127.0.0.1:0", true)
+	l := listen(t, "tcp", "127.0.0.1:0")
 	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if removes(strings.ToLower(r.Header.Get("Upgrade"))) {
 			r.Header.Del("Upgrade")
@@ -65,7 +67,7 @@ func fails(t *testing.T, p *process, name, want string) error {
 func TestServerSaysWhichChecksARelayFails(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
-	s["listen_addr"] = freeAddr(t)
+	s["listen_addr"] = porttest.Addr(t)
 	s["server_url"] = "http://" + s["listen_addr"]
 	certFile, keyFile := newCertificate(t, t.TempDir())
 	otherCert, otherKey := newCertificate(t, t.TempDir())
@@ -80,13 +82,13 @@ func TestServerSaysWhichChecksARelayFails(t *testing.T) {
 	}
 	relays := map[string]probed{}
 	add := func(name, failed string, reach func(addr string) string, args ...string) {
-		addr := freeAddr(t)
+		addr := porttest.Addr(t)
 		relays[name] = probed{addr, reach(addr), args, failed}
 	}
 	direct := func(addr string) string { return "https://" + addr }
 	trusted := []string{"--tls-cert", certFile, "--tls-key", keyFile}
 	add("good", "", direct, trusted...)
-	add("no-stun", "stun", direct, append(trusted, "--stun-port", freePort(t))...)
+	add("no-stun", "stun", direct, append(trusted, "--stun-port", porttest.Port(t))...)
 	add("untrusted", "https", direct, "--tls-cert", otherCert, "--tls-key", otherKey)
 	add("no-tls", "https", direct)
 	add("no-websocket", "websocket", func(addr string) string {
@@ -98,7 +100,7 @@ func TestServerSaysWhichChecksARelayFails(t *testing.T) {
 	for name, r := range relays {
 		join := strings.TrimSpace(mustCommand(t, s, "relays", "create", name, "--region", name))
 		start(t, s, nil, append([]string{
-			"relay", "--join", join, "--server", s["server_url"], "--url", r.url, "--listen", r.addr, "--stun-listen", "127.0.0.1:" + freePort(t),
+			"relay", "--join", join, "--server", s["server_url"], "--url", r.url, "--listen", r.addr, "--stun-listen", porttest.Addr(t),
 			"--state-dir", filepath.Join(t.TempDir(), "state"),
 		}, r.args...)...)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/test/disktest"
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // Every test here makes startup fail for real.
@@ -41,39 +42,24 @@ func refuses(t *testing.T, s settings, change func(*exec.Cmd), phrases ...string
 
 func TestStartNamesRefusedDatabase(t *testing.T) {
 	t.Parallel()
-	s := onPostgres(t, pg).with("database.postgres.port", freePort(t))
+	s := onPostgres(t, pg).with("database.postgres.port", porttest.Port(t))
 	refuses(t, s, nil, "failed to connect to database", "connection refused", "database.postgres.host")
 }
 
-// freePort returns a port that nobody listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	_, port, err := net.SplitHostPort(listen(t, "tcp", "127.0.0.1:0", false).Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
-// listen listens on an address until the test ends or, if keep is not set, closes the
-// listener at once.
-func listen(t *testing.T, network, address string, keep bool) net.Listener {
+// listen listens on an address until the test ends.
+func listen(t *testing.T, network, address string) net.Listener {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keep {
-		t.Cleanup(func() { l.Close() })
-	} else {
-		l.Close()
-	}
+	t.Cleanup(func() { l.Close() })
 	return l
 }
 
 func TestStartNamesSilentDatabase(t *testing.T) {
 	t.Parallel()
-	silent := listen(t, "tcp", "127.0.0.1:0", true)
+	silent := listen(t, "tcp", "127.0.0.1:0")
 	s := onPostgres(t, pg).with("database.postgres.port", fmt.Sprint(silent.Addr().(*net.TCPAddr).Port))
 	refuses(t, s, nil, "failed to connect to database")
 }
@@ -197,7 +183,7 @@ func TestSecondProcessOnOneFileIsRefused(t *testing.T) {
 
 func TestStartNamesAddressInUse(t *testing.T) {
 	t.Parallel()
-	taken := listen(t, "tcp", "127.0.0.1:0", true).Addr().String()
+	taken := listen(t, "tcp", "127.0.0.1:0").Addr().String()
 	for _, key := range []string{"listen_addr", "metrics_listen_addr"} {
 		refuses(t, onSQLite(t).with(key, taken), nil, "address already in use: "+key+" "+taken, "choose another port")
 	}
@@ -311,7 +297,7 @@ func TestFileInPlaceOfTheSocketIsKept(t *testing.T) {
 
 func TestStopDuringTheStartIsNoFailure(t *testing.T) {
 	t.Parallel()
-	silent := listen(t, "tcp", "127.0.0.1:0", true)
+	silent := listen(t, "tcp", "127.0.0.1:0")
 	p := start(t, onPostgres(t, pg).with("database.postgres.port", fmt.Sprint(silent.Addr().(*net.TCPAddr).Port)), nil, "serve")
 	if _, err := silent.Accept(); err != nil { // the server is now waiting for a response
 		t.Fatal(err)

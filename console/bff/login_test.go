@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -264,7 +265,7 @@ func TestLogAndLoginPageTellOfAServerThatIsUnreachable(t *testing.T) {
 // first visitor.
 func TestAConsoleWarnsAtItsStartOfAServerThatIsUnreachable(t *testing.T) {
 	t.Parallel()
-	config := Config{CoordinatorURL: "http://" + freeAddr(t), CookieSecret: cookieSecret, ListenAddr: "127.0.0.1:0"}
+	config := Config{CoordinatorURL: "http://" + porttest.Addr(t), CookieSecret: cookieSecret, ListenAddr: "127.0.0.1:0"}
 	var log waittest.Transcript
 	s, err := New(config, "v1", testBundle(), NewLogger(&log, config))
 	if err != nil {

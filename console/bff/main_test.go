@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -380,15 +379,4 @@ func wantText(t *testing.T, text string, phrases ...string) {
 			t.Errorf("got %q, want it to say %q", text, phrase)
 		}
 	}
-}
-
-// freeAddr returns an address that nobody listens on.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

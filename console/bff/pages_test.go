@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -171,7 +172,7 @@ func TestWithoutABundleThePageSaysSo(t *testing.T) {
 
 func TestAConsoleRunsIsProbedAndStops(t *testing.T) {
 	t.Parallel()
-	addr := freeAddr(t)
+	addr := porttest.Addr(t)
 	if err := Probe(t.Context(), addr); err == nil {
 		t.Error("a console that does not run is well")
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // office is a console whose server has an identity provider.
@@ -25,7 +26,7 @@ type office struct {
 
 func openOffice(t *testing.T) *office {
 	t.Helper()
-	addr := freeAddr(t)
+	addr := porttest.Addr(t)
 	target := "http://" + addr
 	o := &office{faults: startFaultsFor(t, target), provider: oidctest.Start(t, oidctest.Behaviour{PKCE: true})}
 	o.console = start(t, o.faults.URL, nil)

@@ -18,6 +18,7 @@ import (
 	"tailscale.com/net/stun"
 
 	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // These tests check that configuration keys are not just parsed, but take effect.
@@ -32,27 +33,8 @@ func load(t *testing.T, more ...string) *config.Config {
 	return c
 }
 
-// free returns an unused address on this network.
-func free(t *testing.T, network string) string {
-	t.Helper()
-	if network == "udp" {
-		conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), network, "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		return conn.LocalAddr().String()
-	}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), network, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func TestListenersAreWhereTheConfigurationSays(t *testing.T) {
-	public, metrics := free(t, "tcp"), free(t, "tcp")
+	public, metrics := porttest.Addr(t), porttest.Addr(t)
 	run(t, settings(t, "FAIRLEAD_LISTEN_ADDR="+public, "FAIRLEAD_METRICS_LISTEN_ADDR="+metrics))
 	for _, c := range []struct {
 		address, path string
@@ -95,7 +77,7 @@ func relayNamed(id int, code string, embedded bool) (r relayOf) {
 }
 
 func TestEmbeddedRelayIsWhatTheConfigurationSays(t *testing.T) {
-	at := free(t, "udp")
+	at := porttest.Addr(t)
 	described := []string{"FAIRLEAD_DERP_SERVER_REGION_ID=905", "FAIRLEAD_DERP_SERVER_REGION_CODE=attic", "FAIRLEAD_DERP_SERVER_STUN_LISTEN_ADDR=" + at, "FAIRLEAD_DERP_SERVER_PRIVATE_KEY_PATH=" + t.TempDir() + "/relay.key"}
 
 	off := run(t, settings(t, append(described, "FAIRLEAD_DERP_SERVER_ENABLED=false")...))

@@ -16,6 +16,7 @@ import (
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/relay"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // failures returns the checks that failed, and all problems.
@@ -35,12 +36,7 @@ func failures(checks []relay.ProbeCheck) (names []string, text string) {
 
 func TestProbeSaysWhatClientsCannotUse(t *testing.T) {
 	t.Parallel()
-	free, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	stunAddr := free.LocalAddr().(*net.UDPAddr).AddrPort()
-	free.Close()
+	stunAddr := netip.MustParseAddrPort(porttest.Addr(t))
 	r := start(t, relay.ServerConfig{STUNListenAddr: stunAddr.String()})
 	web := strings.TrimSuffix(r.url, "/derp")
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,6 +17,7 @@ import (
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/relay"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // This test must not run in parallel with others: it would find their goroutines.
@@ -94,7 +95,7 @@ func TestTakenSTUNPortFailsTheStart(t *testing.T) {
 
 func TestSTUNTellsTheAddressOfClientsOnly(t *testing.T) {
 	for listen, dial := range map[string]string{"127.0.0.1": "127.0.0.1", "[::]": "127.0.0.1", "[::1]": "[::1]"} {
-		addr := listen + ":" + freePort(t)
+		addr := listen + ":" + porttest.Port(t)
 		start(t, relay.ServerConfig{STUNListenAddr: addr})
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "udp", dial+addr[strings.LastIndex(addr, ":"):])
 		if err != nil {
@@ -122,18 +123,4 @@ func TestSTUNTellsTheAddressOfClientsOnly(t *testing.T) {
 			t.Errorf("%d bytes answer %d", n, len(request))
 		}
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "[::]:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_, port, err := net.SplitHostPort(conn.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/disktest"
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -132,7 +133,7 @@ func (f *fleet) openDoor() {
 	f.must(err)
 	f.roots = filepath.Join(disktest.Open(f.t), "roots.pem")
 	f.must(os.WriteFile(f.roots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644))
-	plain, err := new(net.ListenConfig).Listen(f.t.Context(), "tcp", meshtest.FreeAddr(f.t))
+	plain, err := new(net.ListenConfig).Listen(f.t.Context(), "tcp", porttest.Addr(f.t))
 	f.must(err)
 	l := tls.NewListener(plain, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: private}}, MinVersion: tls.VersionTLS12})
 	f.door = "https://" + plain.Addr().String()
@@ -170,7 +171,7 @@ func forward(conn net.Conn, addr string) {
 // startRelay starts a relay behind a proxy and returns the file with its map.
 func (f *fleet) startRelay() (path string) {
 	f.t.Helper()
-	stun := meshtest.FreeAddr(f.t)
+	stun := porttest.Addr(f.t)
 	r, err := relay.NewServer(relay.ServerConfig{
 		Key: key.NewNode(), STUNListenAddr: stun, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})

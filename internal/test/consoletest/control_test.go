@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // rig is the HTTP server on loopback through which browser tests create stages and control
@@ -56,7 +57,7 @@ const greeting = "welcome"
 
 func startRig(t testing.TB, fairlead, console string, pg *pgtest.Server) *rig {
 	t.Helper()
-	addr := meshtest.FreeAddr(t)
+	addr := porttest.Addr(t)
 	r := &rig{URL: "http://" + addr, t: t, fairlead: fairlead, console: console, pg: pg, seclusion: newSeclusion(t), scenes: map[string]*scene{}}
 	r.greet()
 	t.Cleanup(func() {
@@ -133,7 +134,7 @@ func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 		if wish.Provider {
 			s.idp = newIDP(part)
 		}
-		addr := meshtest.FreeAddr(part)
+		addr := porttest.Addr(part)
 		set := map[string]string{}
 		maps.Copy(set, s.idp.settings(addr))
 		maps.Copy(set, wish.Set)

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // fault is a failure between the console and the server that affects requests with matching method,
@@ -47,7 +47,7 @@ func startFaultProxy(t testing.TB, server string) *faultProxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &faultProxy{addr: meshtest.FreeAddr(t), streams: map[*http.Request]context.CancelFunc{}}
+	p := &faultProxy{addr: porttest.Addr(t), streams: map[*http.Request]context.CancelFunc{}}
 	pass := &httputil.ReverseProxy{
 		FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -27,7 +27,7 @@ type idp struct {
 }
 
 func newIDP(t testing.TB) *idp {
-	return &idp{program: oidctest.OIDCProvider(), addr: meshtest.FreeAddr(t), scope: t}
+	return &idp{program: oidctest.OIDCProvider(), addr: porttest.Addr(t), scope: t}
 }
 
 func (i *idp) issuer() string {

@@ -9,13 +9,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // TestDemo starts the demo and does what it suggests. It uses the tests' own client, because tests have no access to a
 // registry.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	console := freePort(t)
+	console := porttest.Port(t)
 	s := NewStack(t, map[string]string{"COMPOSE_FILE": "compose.yaml", "CONSOLE_PORT": console})
 	client := &http.Client{Timeout: 5 * time.Second}
 	start := func() {

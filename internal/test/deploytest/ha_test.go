@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // TestHighAvailability starts deploy/compose/ha.yaml and breaks it as docs/high-availability.md suggests. It checks that no
@@ -26,7 +28,7 @@ func TestHighAvailability(t *testing.T) {
 	if !*ha {
 		t.Skip("this is make deploy-ha")
 	}
-	publish := "127.0.0.1:" + freePort(t)
+	publish := "127.0.0.1:" + porttest.Port(t)
 	s := NewStack(t, map[string]string{
 		"COMPOSE_FILE":   "deploy/compose/ha.yaml",
 		"HA_NETWORK":     fmt.Sprintf("10.%d.%d", 212+rand.IntN(40), rand.IntN(256)),

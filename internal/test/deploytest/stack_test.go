@@ -10,18 +10,16 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -52,12 +50,12 @@ func NewStack(t *testing.T, env map[string]string) *Stack {
 		"POSTGRES_IMAGE":       "fairlead-test/postgres",
 		// Outside the ranges from which Docker allocates networks.
 		"FRONT_SUBNET":        fmt.Sprintf("10.%d.%d.0/24", 212+rand.IntN(40), rand.IntN(256)),
-		"PROXY_HTTP_PUBLISH":  freePort(t),
-		"PROXY_HTTPS_PUBLISH": freePort(t),
-		"RELAY_PUBLISH":       "0.0.0.0:" + freePort(t), // IPv4 only, as in the default
+		"PROXY_HTTP_PUBLISH":  porttest.Port(t),
+		"PROXY_HTTPS_PUBLISH": porttest.Port(t),
+		"RELAY_PUBLISH":       "0.0.0.0:" + porttest.Port(t), // IPv4 only, as in the default
 	}
 	for _, name := range []string{"PROXY_DEV", "CONSOLE", "METRICS", "PROMETHEUS", "ALERTMANAGER", "GRAFANA"} {
-		s.env[name+"_PUBLISH"] = "127.0.0.1:" + freePort(t)
+		s.env[name+"_PUBLISH"] = "127.0.0.1:" + porttest.Port(t)
 	}
 	maps.Copy(s.env, env)
 	var text strings.Builder
@@ -337,33 +335,6 @@ func send(t *testing.T, method, url, key string, body any) (status int, answer s
 func environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "COMPOSE_") })
 	return append(env, "DOCKER_BUILDKIT=1")
-}
-
-// ports counts the ports that freePort has tried, so that it does not try them again.
-var ports atomic.Int32
-
-// freePort returns a port that is free for TCP and UDP on every address and that no other test
-// gets. It is below the system's ephemeral port range.
-func freePort(t *testing.T) string {
-	t.Helper()
-	const first, count = 15_000, 15_000
-	var listen net.ListenConfig
-	for range count {
-		port := strconv.Itoa(first + (os.Getpid()*97+int(ports.Add(1)))%count)
-		l, err := listen.Listen(t.Context(), "tcp", ":"+port)
-		if err != nil {
-			continue
-		}
-		l.Close()
-		conn, err := listen.ListenPacket(t.Context(), "udp", ":"+port)
-		if err != nil {
-			continue
-		}
-		conn.Close()
-		return port
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 // eventually polls until try succeeds.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/oidc"
-	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // A person who approves an SSH session must sign in again. A certified provider, at which the person is signed in already, asks
@@ -20,8 +20,8 @@ import (
 func TestCertifiedProviderProvesThatAPersonSignedInAgain(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, patience)
-	program, addr := oidctest.OIDCProvider(), meshtest.FreeAddr(t)
-	callback := "http://" + meshtest.FreeAddr(t) + "/oidc/callback" // the browser stops before it
+	program, addr := oidctest.OIDCProvider(), porttest.Addr(t)
+	callback := "http://" + porttest.Addr(t) + "/oidc/callback" // the browser stops before it
 	program.Start(ctx, t, addr, callback)
 	p := oidc.New(oidc.Config{
 		Issuer: program.Issuer(addr), ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, RedirectURL: callback,

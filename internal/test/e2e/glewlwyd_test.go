@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // glewlwyd does not say whether an email address is verified, and keeps serving a person who was disabled. The person cannot
@@ -15,7 +16,7 @@ import (
 func TestPersonSignsInWithGlewlwyd(t *testing.T) {
 	forEachVersion(t, func(t *testing.T, version string) {
 		ctx := within(t, patience)
-		addr, name := meshtest.FreeAddr(t), "laptop"
+		addr, name := porttest.Addr(t), "laptop"
 		p := &providerTest{addr: addr, host: name, network: startNetwork(t, meshtest.Config{Set: map[string]string{
 			"oidc.issuer": "http://" + addr + "/api/oidc", "oidc.client_id": oidctest.ClientID, "oidc.client_secret": oidctest.ClientSecret, "oidc.scope": "openid",
 			"oidc.allowed_groups": "staff", "oidc.allowed_domains": "example.com", "oidc.email_verified_required": "false",

@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // The off-boarding drill, on two replicas: the account of a person is disabled at the provider, and the person's device, session
@@ -105,7 +106,7 @@ func startDrill(ctx context.Context, t *testing.T, pg *pgtest.Server, recheck ti
 			t.Fatal(err)
 		}
 	}
-	balancer, program, addr := meshtest.NewBalancer(t), oidctest.OIDCProvider(), meshtest.FreeAddr(t)
+	balancer, program, addr := meshtest.NewBalancer(t), oidctest.OIDCProvider(), porttest.Addr(t)
 	program.Start(ctx, t, addr, balancer.URL+"/oidc/callback")
 	config := meshtest.Config{
 		Binary: fairlead, Postgres: pg, Database: pg.Database(t), URL: balancer.URL, NoiseKey: filepath.Join(dir, "noise.key"), Set: map[string]string{

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 var (
@@ -36,7 +37,7 @@ type providerTest struct {
 
 func startProviderTest(ctx context.Context, t *testing.T, p oidctest.Program, version string) *providerTest {
 	t.Helper()
-	addr := meshtest.FreeAddr(t)
+	addr := porttest.Addr(t)
 	return &providerTest{program: p, addr: addr, host: "laptop", network: startNetwork(t, meshtest.Config{Set: map[string]string{
 		"oidc.issuer": p.Issuer(addr), "oidc.client_id": oidctest.ClientID, "oidc.client_secret": oidctest.ClientSecret,
 		"oidc.scope": p.Scope, "oidc.allowed_groups": "staff", "oidc.allowed_domains": "example.com",

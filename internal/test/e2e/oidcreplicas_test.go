@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // relays is a map with a relay that nobody needs: there is one client at a time. Replicas cannot share the port of a relay of
@@ -28,7 +29,7 @@ func TestSignInFinishesOnTheReplicaThatIsLeft(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "relays.json"), []byte(relays), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	balancer, dex, addr := meshtest.NewBalancer(t), oidctest.Dex(), meshtest.FreeAddr(t)
+	balancer, dex, addr := meshtest.NewBalancer(t), oidctest.Dex(), porttest.Addr(t)
 	dex.Start(ctx, t, addr, balancer.URL+"/oidc/callback")
 	config := meshtest.Config{
 		Binary: fairlead, Postgres: pg, Database: pg.Database(t), URL: balancer.URL, NoiseKey: filepath.Join(dir, "noise.key"), Set: map[string]string{

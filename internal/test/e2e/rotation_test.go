@@ -17,6 +17,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // The refresh tokens of dex work once. A server that is killed between the answer of dex and its commit has lost the new one:
@@ -25,7 +26,7 @@ func TestServerKilledDuringARefreshSuspendsNobody(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 2*patience)
 	pg := startPostgres(t)
-	addr := meshtest.FreeAddr(t)
+	addr := porttest.Addr(t)
 	lossy, dex := newLossyProxy(t, addr), oidctest.DexOnPostgres(pg, pg.Database(t))
 	dex.Front = strings.TrimPrefix(lossy.URL, "http://")
 	p := &providerTest{program: dex, addr: addr, network: startNetwork(t, meshtest.Config{Set: map[string]string{

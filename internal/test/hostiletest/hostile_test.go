@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -53,7 +54,7 @@ func start(t *testing.T) *mesh {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &mesh{t: t, console: meshtest.FreeAddr(t)}
+	m := &mesh{t: t, console: porttest.Addr(t)}
 	m.Server = meshtest.Start(t, meshtest.Config{Binary: fairlead, Relay: true, Set: map[string]string{
 		"log.level": "info", "trusted_proxies": "127.0.0.1/32",
 		"oidc.issuer": "http://127.0.0.1:1", "oidc.client_id": "mesh", // nobody is there, but the routes are

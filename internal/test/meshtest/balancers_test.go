@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // balancerFile is a configuration in deploy/balancer.
@@ -65,7 +67,7 @@ func (f balancerFile) run(t *testing.T, addr string, backends ...string) {
 	}
 	changes := []string{"/etc/ssl/mesh", dir, f.listen, at(f.listen, addr)}
 	for _, other := range f.others {
-		changes = append(changes, other, at(other, FreeAddr(t)))
+		changes = append(changes, other, at(other, porttest.Addr(t)))
 	}
 	for i, backend := range backends {
 		changes = append(changes, fmt.Sprintf("10.0.0.1%d:8080", i+1), backend)
@@ -92,7 +94,7 @@ func TestBalancersSpreadNodesOverThreeReplicas(t *testing.T) {
 	for _, file := range balancerFiles {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()
-			addr := FreeAddr(t)
+			addr := porttest.Addr(t)
 			config := Config{Binary: fairlead, Postgres: pg, Database: pg.Database(t), URL: "https://" + addr, NoiseKey: filepath.Join(t.TempDir(), "noise.key"), Set: map[string]string{"trusted_proxies": loopback}}
 			var servers []*Server
 			var backends []string
@@ -214,7 +216,7 @@ func TestBalancersRepeatOnlyRequestsThatChangeNothing(t *testing.T) {
 			for range 3 {
 				backends = append(backends, dying(t, &count))
 			}
-			addr := FreeAddr(t)
+			addr := porttest.Addr(t)
 			file.run(t, addr, backends...)
 			client := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting(), DisableKeepAlives: true}, Timeout: requestLimit}
 			attempts := func(method, path string) int {
@@ -264,12 +266,12 @@ func TestBalancerKeepsAllDevicesOnOneRelay(t *testing.T) {
 	var backends []string
 	var relays []*relayBackend
 	for range 3 {
-		r := &relayBackend{addr: FreeAddr(t)}
+		r := &relayBackend{addr: porttest.Addr(t)}
 		r.start(t)
 		t.Cleanup(r.stop)
 		backends, relays = append(backends, r.addr), append(relays, r)
 	}
-	addr := FreeAddr(t)
+	addr := porttest.Addr(t)
 	balancerFiles[0].run(t, addr, backends...)
 	connect := func() (net.Conn, string) {
 		t.Helper()

@@ -25,6 +25,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // joinClients starts real clients without a network device and joins them with a key.
@@ -70,7 +71,7 @@ func seesPeers(count int) func(*ipnstate.Status) bool {
 // startRelay starts a relay with STUN that is independent of the replicas, and returns the file with its map.
 func startRelay(t *testing.T) string {
 	t.Helper()
-	stun := FreeAddr(t)
+	stun := porttest.Addr(t)
 	r, err := relay.NewServer(relay.ServerConfig{
 		Key: key.NewNode(), STUNListenAddr: stun, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 	})

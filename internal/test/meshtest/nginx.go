@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -40,16 +41,16 @@ type NginxConfig struct {
 // configuration: ports, directories and the names of other containers.
 func StartNginx(t testing.TB, c NginxConfig) *Nginx {
 	t.Helper()
-	n := &Nginx{dir: t.TempDir(), Service: FreeAddr(t), Console: FreeAddr(t)}
-	mode, plain, secure := "mode-dev", n.Service, FreeAddr(t)
+	n := &Nginx{dir: t.TempDir(), Service: porttest.Addr(t), Console: porttest.Addr(t)}
+	mode, plain, secure := "mode-dev", n.Service, porttest.Addr(t)
 	if c.TLS {
-		mode, plain, secure = "mode-prod", FreeAddr(t), n.Service
+		mode, plain, secure = "mode-prod", porttest.Addr(t), n.Service
 		n.Certificate, _ = WriteCertificate(t, filepath.Join(n.dir, "tls"))
 	}
 	changes := strings.NewReplacer(
 		"/run/nginx", filepath.Join(n.dir, "run"), "/var/log/nginx", n.dir, "/dev/stdout", filepath.Join(n.dir, "out.log"),
 		"fairlead:8080", c.Server, "console:3000", c.Console, "worker_processes auto", "worker_processes 1",
-		"listen 80;", "listen "+FreeAddr(t)+";", "listen 443 ", "listen "+secure+" ",
+		"listen 80;", "listen "+porttest.Addr(t)+";", "listen 443 ", "listen "+secure+" ",
 		"listen 3001", "listen "+n.Console, "listen 8080", "listen "+plain,
 	)
 	files, err := filepath.Glob(filepath.Join(c.Deploy, "*.conf"))

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -25,6 +24,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/apitest"
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -102,7 +102,7 @@ func Start(t testing.TB, c Config) *Server {
 	}
 	s := &Server{
 		contract: contract,
-		Addr:     freeIn(t, c.Namespace), Metrics: FreeAddr(t), Socket: filepath.Join(dir, "socket"), t: t, binary: c.Binary, place: c.Namespace,
+		Addr:     freeIn(t, c.Namespace), Metrics: porttest.Addr(t), Socket: filepath.Join(dir, "socket"), t: t, binary: c.Binary, place: c.Namespace,
 	}
 	s.URL = "http://" + s.Addr
 	if c.Host != "" {
@@ -151,44 +151,24 @@ func (s *Server) environ(c Config, dir string) []string {
 	return env
 }
 
-// freeIn is FreeAddr, or the same port on the address of a namespace.
+// freeIn is porttest.Addr, or the same port on the address of a namespace.
 func freeIn(t testing.TB, n *clienttest.Namespace) string {
 	t.Helper()
-	addr := FreeAddr(t)
+	addr := porttest.Addr(t)
 	if n != nil {
 		addr = strings.Replace(addr, loopback, n.Addr.String(), 1)
 	}
 	return addr
 }
 
-// FreeAddr returns a loopback address with a free port, which no outgoing connection and no other test will use
-// while its owner is down.
-func FreeAddr(t testing.TB) string {
-	t.Helper()
-	l := listen(t)
-	l.Close()
-	return l.Addr().String()
-}
-
-// listen listens on an address like those that FreeAddr returns.
+// listen listens on a port that no outgoing connection uses after the listener is closed.
 func listen(t testing.TB) net.Listener {
 	t.Helper()
-	var err error
-	for range 100 {
-		port := 10000 + rand.IntN(22000) // below the ports of outgoing connections
-		// The name of an abstract socket reserves the port among all tests of this machine until the test ends.
-		var reserved, l net.Listener
-		if reserved, err = new(net.ListenConfig).Listen(t.Context(), "unix", fmt.Sprintf("@fairlead-test-port-%d", port)); err != nil {
-			continue
-		}
-		if l, err = new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			t.Cleanup(func() { _ = reserved.Close() })
-			return l
-		}
-		_ = reserved.Close()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", porttest.Addr(t))
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no free port: %v", err)
-	return nil
+	return l
 }
 
 // Resume starts the process after Kill or Stop.

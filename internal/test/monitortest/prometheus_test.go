@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/app"
 	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 const (
@@ -42,7 +42,7 @@ func watch(t *testing.T) *watched {
 	w := &watched{t: t, metrics: serve(t)}
 	dir := t.TempDir()
 	w.configure(dir)
-	address := freeAddress(t)
+	address := porttest.Addr(t)
 	w.query = "http://" + address
 	cmd := exec.CommandContext(t.Context(), lookup(t, "prometheus", "prometheus"),
 		"--config.file="+dir+"/prometheus.yml", "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+address, "--log.level=warn")
@@ -187,16 +187,6 @@ func get(t *testing.T, address string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func TestPrometheusFindsWhatIsSpecifiedAndWhatDashboardsAskFor(t *testing.T) {

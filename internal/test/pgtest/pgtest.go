@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // Options configures a server. By default its data is in memory, where even fsync is fast.
@@ -46,6 +48,8 @@ type Server struct {
 	stdin io.Closer
 	done  chan error
 	next  atomic.Int64
+	// release ends the reservation of the port.
+	release func()
 
 	primary *Server // of a standby
 }
@@ -151,12 +155,10 @@ func (s *Server) init() error {
 // Resume starts the server again on the same port.
 func (s *Server) Resume() error {
 	if s.Port == 0 {
-		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
+		var err error
+		if s.Port, s.release, err = porttest.Reserve(context.Background()); err != nil {
 			return err
 		}
-		s.Port = l.Addr().(*net.TCPAddr).Port
-		l.Close()
 	}
 	args := append([]string{
 		"-D", s.Dir + "/data", "-p", strconv.Itoa(s.Port), "-k", s.Dir, "-c", "listen_addresses=" + s.Host,
@@ -229,7 +231,12 @@ func (s *Server) Stop() error {
 	return err
 }
 
-func (s *Server) remove() { os.RemoveAll(s.removable()) }
+func (s *Server) remove() {
+	os.RemoveAll(s.removable())
+	if s.release != nil {
+		s.release()
+	}
+}
 
 // removable returns the path to remove at the end.
 func (s *Server) removable() string {
