@@ -1,12 +1,14 @@
 package wire_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -84,6 +86,51 @@ func TestConnectionOfHTTP2CannotBeTakenOver(t *testing.T) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 }
+
+// Otherwise thousands of warnings would follow when thousands of clients connect at once and some give up.
+func TestClientThatGaveUpIsNotLoggedAsRejected(t *testing.T) {
+	s, _ := open(t, options{})
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(client.(*net.TCPConn).SetLinger(0), client.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil { // waits for the reset
+		t.Fatal("the client is still connected")
+	}
+	req := httptest.NewRequestWithContext(t.Context(), "POST", "/ts2021", nil)
+	req.Header.Set("Upgrade", "tailscale-control-protocol")
+	req.Header.Set("X-Tailscale-Handshake", s.initiationText())
+	s.wire.Routes()["POST /ts2021"].ServeHTTP(closedConn{httptest.NewRecorder(), conn}, req)
+	if lines := s.log.lines(t, "client connection rejected"); len(lines) > 0 {
+		t.Error(lines)
+	}
+	if len(s.log.lines(t, "client disconnected before the handshake was complete")) != 1 {
+		t.Error("the connection is not logged at all")
+	}
+}
+
+// closedConn is a response whose connection the client has closed.
+type closedConn struct {
+	*httptest.ResponseRecorder
+	conn net.Conn
+}
+
+func (c closedConn) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return c.conn, bufio.NewReadWriter(bufio.NewReader(c.conn), bufio.NewWriter(c.conn)), nil
+}
+func (c closedConn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadline(t) }
 
 func TestDrainedReplicaRefusesClientsThatTheBalancerCanSendElsewhere(t *testing.T) {
 	var drained atomic.Bool

@@ -143,7 +143,7 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 		t.Fatal(err)
 	}
 	s = &service{t: t, noise: o.noise, keys: identity.NewNoiseKeys(identity.NoiseKey{Number: 1, Private: o.noise}), secrets: secrets, reg: prometheus.NewRegistry(), log: &journal{}, fault: &fault{Store: st}}
-	log := slog.New(slog.NewJSONHandler(s.log, nil))
+	log := slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.ledger, err = ledger.Open(t.Context(), ledger.Config{
 		Store: s.fault, Log: log, Registerer: s.reg,
 		Reserved: mesh.ReservedFor(netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")),

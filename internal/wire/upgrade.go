@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"tailscale.com/control/controlbase"
@@ -62,7 +63,11 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, p, http.StatusBadRequest, fmt.Errorf("noise handshake failed: %w", err))
 		return
 	}
-	if err := late.open(w, r, time.Now().Add(s.config.HandshakeTimeout)); err != nil {
+	switch err := late.open(w, r, time.Now().Add(s.config.HandshakeTimeout)); {
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET): // if thousands connect at once, many give up
+		s.config.Log.Debug("client disconnected before the handshake was complete", "addr", p.addr, "error", err)
+		return
+	case err != nil:
 		s.refused(p, err)
 		return
 	}
