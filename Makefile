@@ -124,8 +124,8 @@ RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))
 # run Go code in one thread. Go 1.27 has fixed this.
 BUBBLES = -exec="bash -c 'grep -qs testing/synctest *_test.go && export GOMAXPROCS=1; exec \"\$$0\" \"\$$@\"'"
 # Packages that start no goroutines, so the race detector has nothing to find. Many of them test thousands of random inputs.
-PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/... ./internal/config ./internal/headscale ./internal/identity \
-	./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/test/archtest ./internal/test/doccheck/... ./internal/test/speccheck ./internal/test/apitest \
+PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/... ./internal/backup ./internal/config ./internal/headscale \
+	./internal/identity ./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/test/archtest ./internal/test/doccheck/... ./internal/test/speccheck ./internal/test/apitest \
 	./internal/test/monitortest ./internal/test/packagetest ./api/... ./deploy/package/...)
 # These test processes, containers or browsers, which the race detector does not cover. They have their own targets.
 SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest movetest sitecheck) %/bench/load
@@ -425,7 +425,7 @@ $(BIN)/derper:        tool = tailscale.com/cmd/derper@$(shell go list -m -f '{{.
 # A tool is installed if it is missing or has another version.
 $(BIN)/%: FORCE
 	@have=$$(go version -m $@ 2>/dev/null | awk '$$1 == "mod" { print $$3 }') || true; \
-	test "$$have" = "$(lastword $(subst @, ,$(tool)))" || GOBIN=$(BIN) go install -trimpath $(if $(filter %/helm,$@),$(QUICKLY)) $(tool)
+	test "$$have" = "$(lastword $(subst @, ,$(tool)))" || GOBIN=$(BIN) go install -trimpath $(if $(filter %/golangci-lint %/derper,$@),,$(QUICKLY)) $(tool)
 
 .PHONY: FORCE
 FORCE:
