@@ -148,7 +148,7 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs.IntVar(&c.scimGroups, "scim-groups", 50, "scim: groups team-00, team-01 and so on to push")
 	fs.IntVar(&c.scimOwners, "scim-owners", 0, "scim: how many of the users have nodes; the first auth keys are theirs, in order")
 	fs.IntVar(&c.scimConns, "scim-concurrency", 4, "scim: connections")
-	fs.IntVar(&c.dials, "dials", 64, "how many nodes may connect and send their first request at a time; a node makes room when it has sent the request, before the response")
+	fs.IntVar(&c.dials, "dials", 64, "how many nodes may connect and send their first request at a time; nodes that wait for the response do not count")
 	fs.DurationVar(&c.stepLimit, "step-limit", 20*time.Minute, "register, reconnect: give up if not all nodes have converged after this time")
 	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "timeout of one request")
 	fs.DurationVar(&c.idleAfter, "idle-after", 0, "idle: time without messages other than keep-alives after which nodes are measured, if longer than --quiet")

@@ -68,8 +68,8 @@ type picture struct {
 	watchdog  *time.Timer
 }
 
-// errSilent is why a node gives up a stream on which it received nothing for watchdogTimeout.
-var errSilent = errors.New("no message")
+// errSilent is the error of a stream that received no message for watchdogTimeout.
+var errSilent = fmt.Errorf("no message for %v", watchdogTimeout)
 
 func newNode(c *cluster, index int) *node {
 	return &node{
@@ -200,6 +200,9 @@ func (n *node) logout(ctx context.Context) error {
 }
 
 func (n *node) sendRegister(ctx context.Context, req tailcfg.RegisterRequest) (answer tailcfg.RegisterResponse, err error) {
+	if _, err := n.connect(ctx); err != nil { // before the timeout, because it waits for other nodes
+		return answer, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, n.cluster.requestTimeout)
 	defer cancel()
 	req.Version, req.NodeKey, req.Hostinfo = version, n.key.Public(), n.host
@@ -230,6 +233,9 @@ func (n *node) mapRequest() tailcfg.MapRequest {
 func (n *node) update(ctx context.Context) error {
 	n.updating.Lock()
 	defer n.updating.Unlock()
+	if _, err := n.connect(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, n.cluster.requestTimeout)
 	defer cancel()
 	req := n.mapRequest()

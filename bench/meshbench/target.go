@@ -44,12 +44,12 @@ type target struct {
 	key     key.MachinePublic
 	http2   *http2.Transport
 	traffic *traffic
-	// dials limits how many nodes connect and send their first request at a time. Without this limit, thousands of nodes that share
-	// a machine would take turns until the server has given up waiting for the request.
+	// dials limits how many nodes connect and send their first request at a time. Without this limit, thousands of nodes would
+	// compete for the machine's CPU for so long that the server would stop waiting for their requests.
 	dials chan struct{}
 }
 
-// dialTimeout is how long a Tailscale client takes at most to connect, including the Noise handshake.
+// dialTimeout is how long a Tailscale client tries to connect, including the Noise handshake, before it gives up.
 const dialTimeout = 10 * time.Second
 
 // newTarget returns the server at a URL, or at several that are separated by commas. It fetches the server's Noise key from the
