@@ -12,18 +12,19 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/porttest"
 )
 
 // PgBouncer starts PgBouncer in front of a server and returns its port. Settings are lines of its configuration, such as
 // "pool_mode = transaction". It stops at the end of the test.
 func (s *Server) PgBouncer(t testing.TB, settings string) (port int) {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", s.Host+":0")
+	port, release, err := porttest.Reserve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	port = l.Addr().(*net.TCPAddr).Port
-	l.Close()
+	t.Cleanup(release)
 	file := filepath.Join(s.Dir, fmt.Sprintf("pgbouncer-%d.ini", port))
 	text := fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\nlisten_addr = %s\nlisten_port = %d\nunix_socket_dir =\nauth_type = any\n%s\n",
 		s.Host, s.Port, s.User, s.Host, port, settings)
