@@ -121,6 +121,30 @@ func TestClientThatGaveUpIsNotLoggedAsRejected(t *testing.T) {
 	}
 }
 
+func TestClientThatGaveUpInTheQueueIsNotLoggedAsRejected(t *testing.T) {
+	s, _ := open(t, options{})
+	for range wire.HandshakesAtOnce / 2 {
+		done, err := wire.TakeTurn(t.Context(), s.wire, "192.0.2.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer done()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	req := httptest.NewRequestWithContext(ctx, "POST", "/ts2021", nil)
+	req.RemoteAddr = "192.0.2.1:1024"
+	req.Header.Set("Upgrade", "tailscale-control-protocol")
+	req.Header.Set("X-Tailscale-Handshake", s.initiationText())
+	s.wire.Routes()["POST /ts2021"].ServeHTTP(httptest.NewRecorder(), req)
+	if lines := s.log.lines(t, "client connection rejected"); len(lines) > 0 {
+		t.Error(lines)
+	}
+	if len(s.log.lines(t, "client disconnected before the handshake was complete")) != 1 {
+		t.Error("the connection is not logged at all")
+	}
+}
+
 // closedConn is a response whose connection the client has closed.
 type closedConn struct {
 	*httptest.ResponseRecorder

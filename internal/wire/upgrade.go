@@ -55,6 +55,9 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 	late := &lazyConn{}
 	conn, noise, err := s.handshake(r, late, init, p)
 	switch {
+	case errors.Is(err, errBusy) && r.Context().Err() != nil:
+		s.gaveUp(p, err)
+		return
 	case errors.Is(err, errBusy):
 		s.refused(p, err)
 		tryLater(w, http.StatusServiceUnavailable, err.Error())
@@ -64,8 +67,8 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch err := late.open(w, r, time.Now().Add(s.config.HandshakeTimeout)); {
-	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET): // if thousands connect at once, many give up
-		s.config.Log.Debug("client disconnected before the handshake was complete", "addr", p.addr, "error", err)
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
+		s.gaveUp(p, err)
 		return
 	case err != nil:
 		s.refused(p, err)
@@ -110,6 +113,11 @@ func (s *Server) refused(p peer, err error) {
 	if s.refusals.Admit(p.addr) {
 		s.config.Log.Warn("client connection rejected", "addr", p.addr, "error", err)
 	}
+}
+
+// gaveUp logs a client that disconnected before it got a response. If thousands of clients connect at once, many do.
+func (s *Server) gaveUp(p peer, err error) {
+	s.config.Log.Debug("client disconnected before the handshake was complete", "addr", p.addr, "error", err)
 }
 
 // serve handles the requests on a connection until it ends.
