@@ -71,7 +71,7 @@ func (s *service) unreadable(operation, key string) *answer {
 func TestEveryOperationAsksForItsScope(t *testing.T) {
 	s := sqlite(t).listen()
 	nouns := mesh.Nouns()
-	only, others := map[any]string{}, map[any]string{} // keys with this scope, and with all others
+	only, others := map[any]string{}, map[any]string{} // for each scope, a key with only this scope, and one with all others
 	for i, noun := range nouns {
 		var rest []string
 		for _, other := range slices.Delete(slices.Clone(nouns), i, i+1) {

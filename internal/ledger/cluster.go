@@ -65,10 +65,10 @@ func (c *Cluster) Replicas() []store.Report {
 	return alive
 }
 
-// Status returns the heartbeats of this replica and then the result of Replicas. The reports are never older than the
-// heartbeats, so they include what the last of these heartbeats received.
+// Status returns the heartbeats of this replica, and the reports of all live replicas, as Replicas does. The reports are at
+// least as new as the heartbeats: they include everything that the last of these heartbeats received.
 func (c *Cluster) Status() (Heartbeats, []store.Report) {
-	beats := c.Heartbeats() // first, because a heartbeat may arrive at any time
+	beats := c.Heartbeats() // read before the reports, because a heartbeat may succeed in between
 	return beats, c.Replicas()
 }
 

@@ -69,8 +69,8 @@ func keep(dir string, fill func(empty string) error) error {
 	return os.Rename(unfinished, dir)
 }
 
-// Omitted are build tags that leave out what no test uses, and a quarter of the code to compile with it: storing state at AWS and in
-// Kubernetes, and joining with the identity of a workload.
+// Omitted are build tags that omit features that no test uses: storing state in AWS or Kubernetes, and workload identity
+// federation. They save a quarter of the code to compile.
 const Omitted = "ts_omit_aws,ts_omit_kube,ts_omit_identityfederation"
 
 // install builds the two programs into dir. The version is stamped as in the vendor's builds; without it,

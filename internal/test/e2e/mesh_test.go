@@ -49,7 +49,7 @@ func startLinked(ctx context.Context, t *testing.T, n network, program, key, dir
 		t.Fatal(err)
 	}
 	l := &linkedClient{stop: sync.OnceValue(func() error {
-		stdin.Close() // makes the client leave
+		stdin.Close() // makes the client exit
 		defer time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }).Stop()
 		if err := cmd.Wait(); err != nil {
 			return fmt.Errorf("the linked client: %w\n%s", err, problem.Bytes())
@@ -75,7 +75,8 @@ func startLinked(ctx context.Context, t *testing.T, n network, program, key, dir
 	return l
 }
 
-// buildLinked builds the program of linked clients, which may have to be compiled and takes longer than the patience of a test.
+// buildLinked builds the program that startLinked runs. Call it before the timeout of the test starts, because compiling can take
+// longer.
 func buildLinked(t *testing.T) (program string) {
 	t.Helper()
 	clienttest.RequireSealed(t)

@@ -17,7 +17,7 @@ import (
 // The ports are below Linux's range for outgoing connections.
 const first, count = 10_000, 22_000
 
-// Addr returns a loopback address with a port of Port.
+// Addr returns a loopback address with a port as returned by Port.
 func Addr(t testing.TB) string {
 	t.Helper()
 	return "127.0.0.1:" + Port(t)
@@ -40,7 +40,7 @@ func Reserve(ctx context.Context) (port int, release func(), err error) {
 	for range 100 {
 		port = first + rand.IntN(count)
 		var name net.Listener
-		// Only one process can listen on the name of an abstract socket.
+		// The name of an abstract socket reserves the port, because only one process can listen on it.
 		if name, err = new(net.ListenConfig).Listen(ctx, "unix", fmt.Sprintf("@fairlead-test-port-%d", port)); err != nil {
 			continue
 		}

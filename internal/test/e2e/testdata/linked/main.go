@@ -1,11 +1,11 @@
 // Command linked runs tsnet, the Tailscale client that is linked into programs. It joins a server and serves an echo on a port
-// of its node. When it has joined, it prints the address of tsnet's SOCKS5 server and the password for it. It leaves when its
-// standard input closes.
+// of its node. When it has joined, it prints the address of tsnet's SOCKS5 server and the password for it. It exits when its
+// standard input is closed.
 //
 //	linked <server URL> <auth key> <hostname> <directory of its state> <port>
 //
-// It is a separate module so that the versions of its dependencies are those of the client, which is compiled anyway, and that
-// the server does not depend on them.
+// It is a separate module for two reasons: the server does not get the dependencies of tsnet, and their versions are those of the
+// newest Tailscale client, which the tests compile anyway.
 package main
 
 import (
