@@ -120,10 +120,8 @@ test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
 UNWATCHED = $(foreach code,modernc.org github.com/klauspost/compress,-gcflags='$(code)/...=-race=false -dwarf=false')
 # One more than CPUs: tests spend a third of their time waiting for databases and timers.
 RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))
-# In Go 1.26, the race detector crashes if two goroutines of a synctest bubble use timers at the same time, so tests with bubbles
-# run Go code in one thread. Go 1.27 has fixed this.
-BUBBLES = -exec="bash -c 'grep -qs testing/synctest *_test.go && export GOMAXPROCS=1; exec \"\$$0\" \"\$$@\"'"
-# Packages that start no goroutines, so the race detector has nothing to find. Many of them test thousands of random inputs.
+# Packages that start no goroutines outside their tests, so the race detector has nothing to find. Many of them test thousands of
+# random inputs.
 PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/... ./internal/backup ./internal/config ./internal/headscale \
 	./internal/identity ./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/test/archtest ./internal/test/doccheck/... ./internal/test/speccheck ./internal/test/apitest \
 	./internal/test/monitortest ./internal/test/packagetest ./api/... ./deploy/package/...)
@@ -135,7 +133,7 @@ race: $(BIN)/gotestsum ## run the product's tests, with the race detector except
 	@status=0; \
 	(export CGO_ENABLED=1 GORACE=atexit_sleep_ms=0; \
 		$(SUM).json $(if $(RERUN),$(RERUN) --rerun-fails-abort-on-data-race) --packages='$(strip $(if $(filter ./...,$(PKG)),$(RACED),$(PKG)))' -- \
-			-vet=off -race $(UNWATCHED) $(BUBBLES) -p=$(RACE_PACKAGES) -timeout=15m) || status=1; \
+			-vet=off -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m) || status=1; \
 	$(if $(filter ./...,$(PKG)),$(call GOTEST,-pure) -skip='^Test(Ratio|Figure)' $(PURE) || status=1;) \
 	exit $$status
 
@@ -425,7 +423,7 @@ $(BIN)/derper:        tool = tailscale.com/cmd/derper@$(shell go list -m -f '{{.
 # A tool is installed if it is missing or has another version.
 $(BIN)/%: FORCE
 	@have=$$(go version -m $@ 2>/dev/null | awk '$$1 == "mod" { print $$3 }') || true; \
-	test "$$have" = "$(lastword $(subst @, ,$(tool)))" || GOBIN=$(BIN) go install -trimpath $(if $(filter %/golangci-lint %/derper,$@),,$(QUICKLY)) $(tool)
+	test "$$have" = "$(lastword $(subst @, ,$(tool)))" || GOBIN=$(BIN) go install -trimpath $(if $(filter %/helm %/oapi-codegen %/actionlint,$@),$(QUICKLY)) $(tool)
 
 .PHONY: FORCE
 FORCE:

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead-mesh/fairlead/internal/api"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 const (
@@ -106,7 +107,7 @@ func TestKeyInAPathIsMaskedInTheLog(t *testing.T) {
 // response nor the timing distinguishes them. In a synctest bubble the clock stands still,
 // so nothing else queries the database in the meantime.
 func TestInvalidKeysTakeEqualWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := sqlite(t)
 		call := func(key string) *answer {
 			return s.direct(s.handler, "GET", "/api/v1/user", nil, "Authorization: Bearer "+key)

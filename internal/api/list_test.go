@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -93,7 +92,7 @@ func TestListThatCannotBeWrittenIsCutOff(t *testing.T) {
 }
 
 func TestLargeListArrivesOverASlowLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := crowded(t, 1)
 		caller, l := waittest.Caller()
 		server := &http.Server{Handler: s.handler, WriteTimeout: time.Minute}

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // register sends a request to POST /api/v1/machine, without an API key.
@@ -157,7 +157,7 @@ func TestKeyThatDoesNotFitIsRejected(t *testing.T) {
 }
 
 func TestKeysExpireByTheClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := sqlite(t)
 		call := func(method, path string, body any, headers ...string) *answer {
 			return s.direct(s.handler, method, path, body, headers...)

@@ -103,7 +103,7 @@ func TestPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 }
 
 func TestMinRevisionWaitsForTheRevision(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := sqlite(t)
 		rev := s.ledger.World().Rev
 		got := make(chan *answer, 1)
@@ -126,7 +126,7 @@ func TestMinRevisionWaitsForTheRevision(t *testing.T) {
 }
 
 func TestMinRevisionThatDoesNotComeIs503AfterFiveSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := sqlite(t)
 		for _, method := range []string{"GET", "POST"} {
 			begin := time.Now()
@@ -214,7 +214,7 @@ func TestBodyThatEndsEarlyIsTheCallersFault(t *testing.T) {
 
 func TestBodyThatTricklesInTimesOut(t *testing.T) {
 	for path, patience := range map[string]time.Duration{"/api/v1/user": 30 * time.Second, "/api/v1/machine": 5 * time.Second} {
-		synctest.Test(t, func(t *testing.T) { trickleIn(t, path, patience) })
+		waittest.Bubble(t, func(t *testing.T) { trickleIn(t, path, patience) })
 	}
 }
 

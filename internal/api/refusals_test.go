@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func TestFloodOfRefusedKeysDoesNotFillTheLog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := sqlite(t)
 		ask := func(addr, key string) {
 			t.Helper()

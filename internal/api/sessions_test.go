@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +15,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // signedIn adds the n-th person, if there is none, with a session. It returns the header with
@@ -167,7 +167,7 @@ func TestDeviceGetsItsSessionOnceConfirmed(t *testing.T) {
 }
 
 func TestDeviceSignInExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := sqlite(t)
 		d := s.direct(s.handler, "POST", "/api/v1/session/device", object{"challenge": challenge()}, noKey).ok()
 		time.Sleep(10 * time.Minute) //nolint:forbidigo // the bubble's clock
@@ -176,7 +176,7 @@ func TestDeviceSignInExpires(t *testing.T) {
 }
 
 func TestACodeExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := sqlite(t)
 		in := s.code(1)
 		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
@@ -342,7 +342,7 @@ func TestKeyOfAPersonHasNoSessions(t *testing.T) {
 }
 
 func TestASessionExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := sqlite(t, config{control: func(c *control.Config) { c.SessionExpiry = time.Hour }})
 		_, token := s.signedIn(1)
 		s.direct(s.handler, "GET", "/api/v1/my/session", nil, token).ok()

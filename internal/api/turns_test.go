@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func TestOneCallerLooksAtOneDraftAtATimeAndHoldsUpNobodyElse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		turns := newTurns()
 		turns.all = make(chan struct{}, 2)
 		first, refusal := turns.take(t.Context(), "a")
@@ -40,7 +42,7 @@ func TestOneCallerLooksAtOneDraftAtATimeAndHoldsUpNobodyElse(t *testing.T) {
 }
 
 func TestWhoGoesAwayWaitsNoMoreAndTooManyAreRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		turns := newTurns()
 		done, _ := turns.take(t.Context(), "a")
 		ctx, cancel := context.WithCancel(t.Context())

@@ -59,7 +59,7 @@ func send(t *testing.T, c net.Conn, request string) bool {
 
 func TestAnswerDoesNotWaitForABodyThatNobodyReads(t *testing.T) {
 	for _, head := range []string{"Content-Length: 1000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", "Content-Length: 1000000\r\n\r\n{"} {
-		synctest.Test(t, func(t *testing.T) {
+		waittest.Bubble(t, func(t *testing.T) {
 			begin := time.Now()
 			_, c := dial(t, ok)
 			if closes := send(t, c, "POST / HTTP/1.1\r\nHost: x\r\n"+head); !closes || time.Since(begin) != 0 {
@@ -73,7 +73,7 @@ func TestAnswerDoesNotWaitForABodyThatNobodyReads(t *testing.T) {
 }
 
 func TestBodyThatWasReadKeepsTheConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		_, c := dial(t, ok)
 		for range 3 {
 			if send(t, c, "POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}") {
@@ -91,7 +91,7 @@ func TestBodyThatWasReadKeepsTheConnection(t *testing.T) {
 }
 
 func TestBodyThatDoesNotComeEndsWithTheRequestsTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		begin := time.Now()
 		_, c := dial(t, ok)
 		send(t, c, "POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
@@ -102,7 +102,7 @@ func TestBodyThatDoesNotComeEndsWithTheRequestsTime(t *testing.T) {
 }
 
 func TestCallerThatDoesNotReadIsCutOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		begin := time.Now()
 		_, c := dial(t, ok)
 		_, err := io.WriteString(c, strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 10_000))
@@ -113,7 +113,7 @@ func TestCallerThatDoesNotReadIsCutOff(t *testing.T) {
 }
 
 func TestStopDoesNotWaitForACallerThatDoesNotRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		server, c := dial(t, ok)
 		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 			t.Fatal(err)
@@ -127,7 +127,7 @@ func TestStopDoesNotWaitForACallerThatDoesNotRead(t *testing.T) {
 }
 
 func TestStopLetsALateAnswerLeave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		server, c := dial(t, func(w http.ResponseWriter, r *http.Request) {
 			<-time.After(2 * lastWrites)
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second))
@@ -143,7 +143,7 @@ func TestStopLetsALateAnswerLeave(t *testing.T) {
 }
 
 func TestStreamMayLiftTheDeadlines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		_, c := dial(t, func(w http.ResponseWriter, r *http.Request) {
 			rc := http.NewResponseController(w)
 			if err := errors.Join(rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{})); err != nil {

@@ -4,12 +4,12 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/balance"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // cluster is a set of replicas behind a load balancer.
@@ -89,7 +89,7 @@ func (c *cluster) want(low, high int) {
 }
 
 func TestReplicaThatStartsEmptyGetsItsShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil, 150, 150, 0)
 		c.choose = c.leastLoaded
 		c.run(29 * time.Second)
@@ -105,7 +105,7 @@ func TestReplicaThatStartsEmptyGetsItsShare(t *testing.T) {
 }
 
 func TestRandomBalancerNeedsAFewRounds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		c := newCluster(t, func(int) int { return random.IntN(3) }, 300, 300, 0)
 		c.run(time.Hour)
@@ -117,7 +117,7 @@ func TestRandomBalancerNeedsAFewRounds(t *testing.T) {
 }
 
 func TestBalancerThatSendsClientsBackDisconnectsThemOnlyOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, func(from int) int { return from }, 200, 0)
 		c.run(2 * time.Hour)
 		if c.moved != 100 {
@@ -127,7 +127,7 @@ func TestBalancerThatSendsClientsBackDisconnectsThemOnlyOnce(t *testing.T) {
 }
 
 func TestNobodyIsMovedToAReplicaThatIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil, 600, 0)
 		c.choose = c.leastLoaded
 		c.run(35 * time.Second)
@@ -143,7 +143,7 @@ func TestNobodyIsMovedToAReplicaThatIsGone(t *testing.T) {
 }
 
 func TestSmallDifferencesMoveNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, func(from int) int { return from }, 19, 0, 0)
 		d := newCluster(t, func(from int) int { return from }, 600, 530, 530)
 		c.run(5 * time.Minute)
@@ -155,7 +155,7 @@ func TestSmallDifferencesMoveNobody(t *testing.T) {
 }
 
 func TestDifferenceThatArisesLaterIsBalancedToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil, 50, 50, 50)
 		c.choose = c.leastLoaded
 		c.run(5 * time.Minute)
@@ -166,7 +166,7 @@ func TestDifferenceThatArisesLaterIsBalancedToo(t *testing.T) {
 }
 
 func TestDrainedReplicaLosesAllClientsAndGetsThemBackLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil, 100, 100, 100)
 		c.choose = c.leastLoaded
 		if !c.balancers[0].Drain(true) || c.balancers[0].Drain(true) {
@@ -190,7 +190,7 @@ func TestDrainedReplicaLosesAllClientsAndGetsThemBackLater(t *testing.T) {
 }
 
 func TestClientOfADrainingReplicaIsServedForAWhileIfItComesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil, 1, 1)
 		begin := time.Now()
 		c.balancers[0].Drain(true)
@@ -206,7 +206,7 @@ func TestClientOfADrainingReplicaIsServedForAWhileIfItComesBack(t *testing.T) {
 }
 
 func TestLastReplicaKeepsItsClientsEvenIfItIsDrained(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil, 100, 100)
 		c.choose = func(from int) int { return from }
 		c.dead[1] = true

@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // writeCertificate writes a certificate for example.com, valid until 2084, and its key.
@@ -71,7 +72,7 @@ func TestCheckReportsWhatTheServerWould(t *testing.T) {
 			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Test(t, func(t *testing.T) {
+			waittest.Bubble(t, func(t *testing.T) {
 				<-time.After(c.at) // the bubble's clock starts in the year 2000
 				config, err := Load(file, nil)
 				if err != nil {

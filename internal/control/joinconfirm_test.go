@@ -3,20 +3,20 @@ package control_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // A commit of another replica may be visible but not yet durable. A client that retries
 // must not be told that its registration or logout has succeeded until a commit of this
 // replica shows that it is durable.
 func TestKnownClientIsAcknowledgedOnlyWhenItsChangeIsDurable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.addNodes(t, 1)

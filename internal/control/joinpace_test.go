@@ -3,12 +3,12 @@ package control_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // A machine that registers in a loop causes few commits, whatever it changes each time. It
@@ -23,7 +23,7 @@ func TestMachineThatRegistersAllTheTimeIsSlowedDown(t *testing.T) {
 		"ephemeral":        func(i int, j *control.Joining) { *j = inAndOut(i, *j, true) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			waittest.Bubble(t, func(t *testing.T) {
 				s := openWithQuotas(t, control.Quotas{})
 				put(t, s)
 				_, key, err := s.PreAuthKeys.Create(t.Context(), admin, control.NewPreAuthKey{User: "alice", Reusable: true})

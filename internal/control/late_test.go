@@ -7,17 +7,17 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // A node that changes all the time causes few commits, is never refused, does not block
 // others, and its last report is committed.
 func TestNodeThatReportsAllTheTimeCommitsAtItsPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := open(t)
 		put(t, s, mesh.Node{}, mesh.Node{})
 		report := func(id mesh.NodeID, i int) {
@@ -97,7 +97,7 @@ func TestReportsThatWaitAreCommittedAtTheEnd(t *testing.T) {
 // A report that was accepted is not lost if the database is unavailable when it is due, and
 // waits no longer than the outage.
 func TestLateReportsOutliveAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.addNodes(t, 1)
@@ -135,7 +135,7 @@ func TestLateReportsOutliveAnOutage(t *testing.T) {
 // A commit contains what the node has reported by then: an older report never follows a
 // newer one.
 func TestCommitTakesTheNewestReport(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.addNodes(t, 1)
@@ -170,7 +170,7 @@ func TestCommitTakesTheNewestReport(t *testing.T) {
 // Routes are committed faster than the rest of a node's description, and not together with
 // it.
 func TestRoutesDoNotWaitForTheHostname(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := open(t)
 		put(t, s, mesh.Node{})
 		ctx, cancel := context.WithCancel(t.Context())

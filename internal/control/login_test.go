@@ -14,10 +14,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func TestWaitingClientIsToldToComeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := open(t)
 		c := control.New(control.Config{
 			Ledger: s.ledger, History: s.history, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
@@ -60,7 +61,7 @@ func TestWaitingClientIsToldToComeAgain(t *testing.T) {
 }
 
 func TestClientForWhomThereIsNoRoomGetsItsLinkAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := open(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -80,7 +81,7 @@ func TestClientForWhomThereIsNoRoomGetsItsLinkAtOnce(t *testing.T) {
 }
 
 func TestAnswerThatHasEndedIsNone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := open(t) // no sweeper is running
 		put(t, s)
 		d := arrive(t, s, 1)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // measured returns the report of a node with this latency to its relay.
@@ -22,7 +22,7 @@ func measured(millis int) control.Measured {
 }
 
 func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.addNodes(t, 2)
@@ -69,7 +69,7 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 // A node that moved has reported newer measurements to its new replica than the old one
 // has.
 func TestOlderObservationReplacesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.addNodes(t, 1)
@@ -93,7 +93,7 @@ func TestOlderObservationReplacesNothing(t *testing.T) {
 }
 
 func TestWarningsFollowWhatTheClientSays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.addNodes(t, 1)
@@ -139,7 +139,7 @@ func TestWarningsFollowWhatTheClientSays(t *testing.T) {
 
 // Nodes that report as much as possible do not make heartbeats too large.
 func TestObservationsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		const nodes = 300
 		c := newCluster(t)
 		r := c.start(t, "a", "")
@@ -176,7 +176,7 @@ func TestObservationsAreBounded(t *testing.T) {
 // A node that reports as much as possible, in characters that take two bytes when encoded,
 // is published, and does not prevent others from being published.
 func TestANodeThatSaysMuchKeepsNobodyQuiet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.addNodes(t, 20)
@@ -228,7 +228,7 @@ func TestTheEndOfAWarningOutlivesARestart(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			waittest.Bubble(t, func(t *testing.T) {
 				c := newCluster(t)
 				a := c.start(t, "a", "")
 				a.addNodes(t, 1)

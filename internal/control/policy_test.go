@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 const (
@@ -233,7 +233,7 @@ func TestOnlyTheVersionThatIsMeantIsConfirmed(t *testing.T) {
 }
 
 func TestUnconfirmedPolicyIsReverted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		if _, err := a.Policies.Save(t.Context(), ada, temporary(nobody)); err != nil {
@@ -259,7 +259,7 @@ func TestUnconfirmedPolicyIsReverted(t *testing.T) {
 }
 
 func TestUnconfirmedPolicyIsRevertedAfterARestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		for _, d := range []control.PolicyDraft{draft(everyone), temporary(nobody)} {
@@ -280,7 +280,7 @@ func TestUnconfirmedPolicyIsRevertedAfterARestart(t *testing.T) {
 }
 
 func TestAnyReplicaRevertsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b, third := c.start(t, "a", ""), c.start(t, "b", ""), c.start(t, "c", "")
 		for _, d := range []control.PolicyDraft{draft(everyone), temporary(nobody)} {
@@ -301,7 +301,7 @@ func TestAnyReplicaRevertsOnce(t *testing.T) {
 }
 
 func TestTestsThatBeginToFailOnlyWarn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		a.addNodes(t, 1)
@@ -335,7 +335,7 @@ func TestTestsThatBeginToFailOnlyWarn(t *testing.T) {
 
 // A newer binary may have saved a text that this one cannot parse.
 func TestStoredPolicyThatCannotBeReadIsNotInForce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		if _, err := a.Policies.Save(t.Context(), ada, draft(ssh)); err != nil {

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // policyAt writes a policy file. A watching replica notices a new text only if its size
@@ -42,7 +42,7 @@ func wantWarnings(t *testing.T, r *replica, parts ...string) {
 }
 
 func TestPolicyFileIsTheTruth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		file := policyAt(t, "", nobody)
 		a := c.startWith(t, "a", "", file)
@@ -66,7 +66,7 @@ func TestPolicyFileIsTheTruth(t *testing.T) {
 }
 
 func TestHangupReadsThePolicyFileAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		file := policyAt(t, "", nobody)
 		a := c.startWith(t, "a", "", file)
@@ -88,7 +88,7 @@ func TestHangupReadsThePolicyFileAtOnce(t *testing.T) {
 }
 
 func TestBadPolicyFileChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		file := policyAt(t, "", nobody)
 		a := c.startWith(t, "a", "", file)
@@ -119,7 +119,7 @@ func TestWithoutAUsablePolicyFileNobodyReachesAnyone(t *testing.T) {
 		"missing": "", "not a policy": "{", "fails its tests": `{"acls": [], "tests": [{"src": "alice", "accept": ["100.64.0.1:22"]}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			waittest.Bubble(t, func(t *testing.T) {
 				c := newCluster(t)
 				file := filepath.Join(t.TempDir(), "policy.hujson")
 				if text != "" {
@@ -148,7 +148,7 @@ func TestPolicyFileThatIsNoneHoldsNobodyUp(t *testing.T) {
 			if err := place(file); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Test(t, func(t *testing.T) {
+			waittest.Bubble(t, func(t *testing.T) {
 				a := newCluster(t).startWith(t, "a", "", file)
 				pass(3 * time.Second)
 				wantPolicy(t, a.ledger, nobody, 1)
@@ -165,7 +165,7 @@ func TestPolicyFileThatIsNoneHoldsNobodyUp(t *testing.T) {
 }
 
 func TestReplicasWithDifferentPolicyFilesChangeNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		one, other := policyAt(t, "", nobody), policyAt(t, "", nobody)
 		a, b := c.startWith(t, "a", "", one), c.startWith(t, "b", "", other)

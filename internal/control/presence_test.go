@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // openAll opens a stream of each node, and waits until all of them have been shown as online for long.
@@ -21,7 +22,7 @@ func (r *replica) openAll(nodes mesh.NodeID) {
 }
 
 func TestNodeIsOnlineAtOnceAndOfflineAfterTheGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "")
 		r.addNodes(t, 1)
 		r.presence.Opened(1, 7)
@@ -47,7 +48,7 @@ func TestNodeIsOnlineAtOnceAndOfflineAfterTheGrace(t *testing.T) {
 // To show thousands of nodes as offline and then as online would be the most expensive thing that a server can do while they
 // connect again.
 func TestNodesThatLostTheirStreamsTogetherGetLongerToReturn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		const nodes, router = 400, 7
 		c := newCluster(t)
 		r := c.start(t, "a", "")
@@ -85,7 +86,7 @@ func TestNodesThatLostTheirStreamsTogetherGetLongerToReturn(t *testing.T) {
 
 // On a busy machine, thousands of nodes take longer than a minute.
 func TestNodesThatAreStillReturningGetLongerThanAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		const nodes, returned = 2000, 1000
 		c := newCluster(t)
 		r := c.start(t, "a", "")
@@ -114,7 +115,7 @@ func TestNodesThatAreStillReturningGetLongerThanAMinute(t *testing.T) {
 }
 
 func TestNodesThatReturnSlowlyAreWaitedForFiveMinutesAtMost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		const nodes, perSecond = 3200, 10
 		r := newCluster(t).start(t, "a", "")
 		r.addNodes(t, nodes)
@@ -136,7 +137,7 @@ func TestNodesThatReturnSlowlyAreWaitedForFiveMinutesAtMost(t *testing.T) {
 }
 
 func TestStreamsThatEndInTheCourseOfSecondsAreCountedTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "")
 		r.addNodes(t, 320)
 		r.openAll(320)
@@ -158,7 +159,7 @@ func TestStreamsThatEndInTheCourseOfSecondsAreCountedTogether(t *testing.T) {
 }
 
 func TestPresenceIsUpdatedWhileManyNodesAreAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		const nodes = 300
 		r := newCluster(t).start(t, "a", "")
 		r.addNodes(t, nodes)
@@ -175,7 +176,7 @@ func TestPresenceIsUpdatedWhileManyNodesAreAway(t *testing.T) {
 }
 
 func TestDeletedNodesAreNotWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		const nodes = 300
 		r := newCluster(t).start(t, "a", "")
 		r.addNodes(t, nodes)
@@ -198,7 +199,7 @@ func TestDeletedNodesAreNotWaitedFor(t *testing.T) {
 }
 
 func TestNewestStreamWins(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.addNodes(t, 1)
@@ -224,7 +225,7 @@ func TestNewestStreamWins(t *testing.T) {
 }
 
 func TestNodeThatMovedIsLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.addNodes(t, 1)
@@ -248,7 +249,7 @@ func TestNodeThatMovedIsLeftAlone(t *testing.T) {
 }
 
 func TestStreamIsAnnouncedAgainWhenTheWorldForgotIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "")
 		r.addNodes(t, 2)
 		r.presence.Opened(1, 1)
@@ -269,7 +270,7 @@ func TestStreamIsAnnouncedAgainWhenTheWorldForgotIt(t *testing.T) {
 
 // A failover can lose that a node moved to this replica. The node is then shown where it was before.
 func TestStreamIsAnnouncedAgainWhenTheHistoryWasRewound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.addNodes(t, 1)
@@ -291,7 +292,7 @@ func TestStreamIsAnnouncedAgainWhenTheHistoryWasRewound(t *testing.T) {
 }
 
 func TestPresenceSurvivesAnOutageAndSharesCommands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		const nodes = 1000
@@ -331,7 +332,7 @@ func TestPresenceSurvivesAnOutageAndSharesCommands(t *testing.T) {
 }
 
 func TestStreamThatEndsWhileItIsAnnouncedIsNotForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.addNodes(t, 1)
@@ -348,7 +349,7 @@ func TestStreamThatEndsWhileItIsAnnouncedIsNotForgotten(t *testing.T) {
 }
 
 func TestNodeThatMovedDuringAnOutageIsNotShownOffline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		const nodes = 20
@@ -379,7 +380,7 @@ func TestNodeThatMovedDuringAnOutageIsNotShownOffline(t *testing.T) {
 
 // A commit whose result is lost still counts: the node may move on from this state.
 func TestStreamWhoseCommitWasNotAnsweredCountsAsShown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.addNodes(t, 1)
@@ -401,7 +402,7 @@ func TestStreamWhoseCommitWasNotAnsweredCountsAsShown(t *testing.T) {
 }
 
 func TestStreamThatAppearsAfterItEndedIsNotShownForever(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		a.addNodes(t, 1)
@@ -423,7 +424,7 @@ func TestStreamThatAppearsAfterItEndedIsNotShownForever(t *testing.T) {
 }
 
 func TestNodeThatKeepsReconnectingDoesNotDelayOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		const nodes = 100
 		r := newCluster(t).start(t, "a", "")
 		r.addNodes(t, nodes)
@@ -441,7 +442,7 @@ func TestNodeThatKeepsReconnectingDoesNotDelayOthers(t *testing.T) {
 }
 
 func TestNodesThatAreDueOneAfterTheOtherShareCommits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		const nodes = 1000
 		c := newCluster(t)
 		r := c.start(t, "a", "")
@@ -459,7 +460,7 @@ func TestNodesThatAreDueOneAfterTheOtherShareCommits(t *testing.T) {
 }
 
 func TestStreamsThatComeAndGoDuringAnOutageCostNoTries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.addNodes(t, 100)
@@ -480,7 +481,7 @@ func TestStreamsThatComeAndGoDuringAnOutageCostNoTries(t *testing.T) {
 }
 
 func TestStopLeavesNodesOnline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.addNodes(t, 1)
@@ -499,7 +500,7 @@ func TestStopLeavesNodesOnline(t *testing.T) {
 // replica is still open, and it is shown on such a replica.
 func TestWorldShowsTheStreamsThatAreThere(t *testing.T) {
 	for seed := range uint64(4) {
-		synctest.Test(t, func(t *testing.T) {
+		waittest.Bubble(t, func(t *testing.T) {
 			c, random := newCluster(t), rand.New(rand.NewPCG(seed, 1))
 			replicas := []*replica{c.start(t, "a", ""), c.start(t, "b", "")}
 			const nodes = 8

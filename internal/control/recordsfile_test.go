@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 const (
@@ -49,7 +49,7 @@ func wantRecordsWarning(t *testing.T, r *replica, want string) {
 }
 
 func TestRecordsFollowTheirFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		c.recordsFile = recordsAt(t, "", oneRecord)
 		r := c.start(t, "a", "")
@@ -83,7 +83,7 @@ func TestBadRecordsFileKeepsTheLastRecords(t *testing.T) {
 		many:                                   "more than 5000 entries",
 		"[" + strings.Repeat(" ", 1<<20) + "]": "larger than 1 MiB",
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		waittest.Bubble(t, func(t *testing.T) {
 			c := newCluster(t)
 			c.recordsFile = recordsAt(t, "", oneRecord)
 			r := c.start(t, "a", "")
@@ -106,7 +106,7 @@ func TestBadRecordsFileKeepsTheLastRecords(t *testing.T) {
 }
 
 func TestReplicasWithDifferentRecordsFilesChangeNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		one, other := recordsAt(t, "", oneRecord), recordsAt(t, "", oneRecord)
 		c.recordsFile = one
@@ -135,7 +135,7 @@ func TestReplicasWithDifferentRecordsFilesChangeNothing(t *testing.T) {
 // A replica whose configuration no longer names the file leaves the records to the replicas
 // that still have it.
 func TestRecordsGoWithTheLastConfigurationThatNamesTheFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		c.recordsFile = recordsAt(t, "", oneRecord)
 		a := c.start(t, "a", "")

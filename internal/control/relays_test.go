@@ -4,12 +4,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // relayProcess is one process of a relay. Its key is that of its state directory.
@@ -59,7 +59,7 @@ func relayIn(t *testing.T, r *replica) relayProcess {
 func TestSecondProcessOfARelayIsRefusedWhileTheFirstReports(t *testing.T) {
 	for name, replicas := range map[string]int{"at one replica": 1, "at two replicas": 2} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			waittest.Bubble(t, func(t *testing.T) {
 				c := newCluster(t)
 				all := []*replica{c.start(t, "a", ""), c.start(t, "b", "")}
 				first := relayIn(t, all[0])
@@ -86,7 +86,7 @@ func TestSecondProcessOfARelayIsRefusedWhileTheFirstReports(t *testing.T) {
 }
 
 func TestRelayThatLostItsKeyJoinsAgainSoon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		here, there := c.start(t, "a", ""), c.start(t, "b", "")
 		p := relayIn(t, here)

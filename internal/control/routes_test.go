@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func nets(texts ...string) (list []netip.Prefix) {
@@ -225,7 +225,7 @@ func TestPolicyThatComesBackApprovesRoutesThatWait(t *testing.T) {
 }
 
 func TestPolicyFileApprovesRoutesThatWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		file := policyAt(t, "", nobody)
 		a := c.startWith(t, "a", "", file)

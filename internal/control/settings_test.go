@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // commitDNS runs DNS.Configure in the background, as the server does.
@@ -37,7 +38,7 @@ func (r *replica) wantDomain(t *testing.T, want string) {
 }
 
 func TestConfiguredDNSIsTakenAtTheFirstStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "1")
 		r.commitDNS(t, "first.example", false)
 		synctest.Wait()
@@ -46,7 +47,7 @@ func TestConfiguredDNSIsTakenAtTheFirstStart(t *testing.T) {
 }
 
 func TestChangedConfigurationIsTakenAfterARestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "1")
 		r.commitDNS(t, "first.example", true)
@@ -69,7 +70,7 @@ func TestChangedConfigurationIsTakenAfterARestart(t *testing.T) {
 }
 
 func TestReplicasThatDisagreeOverwriteNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", "1"), c.start(t, "b", "1")
 		a.commitDNS(t, "first.example", true)
@@ -92,7 +93,7 @@ func TestReplicasThatDisagreeOverwriteNothing(t *testing.T) {
 }
 
 func TestValueOfTheAPIStaysUnlessTheFilePinsAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "1")
 		r.commit(t, mesh.SettingPut{Setting: &mesh.Setting{
 			ID: 1, Key: mesh.SettingDNS, Value: `{"magicDNS":true,"baseDomain":"old.example","nameservers":["192.0.2.1"]}`, Source: "api",
@@ -112,7 +113,7 @@ func TestValueOfTheAPIStaysUnlessTheFilePinsAnother(t *testing.T) {
 }
 
 func TestClientSettingsAreCommittedWhenTheReplicasAgree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "1")
 		configure := func(r *replica, clients mesh.Clients) {
@@ -165,7 +166,7 @@ const (
 )
 
 func TestRelayMapIsCommittedWhenItDiffers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "")
 		pass(5 * time.Second)
 		for _, c := range []struct {
@@ -184,7 +185,7 @@ func TestRelayMapIsCommittedWhenItDiffers(t *testing.T) {
 
 func TestRelayMapOfALiveReplicaIsNotOverwrittenByAnotherConfiguration(t *testing.T) {
 	for _, other := range []string{"", twoRegions} {
-		synctest.Test(t, func(t *testing.T) {
+		waittest.Bubble(t, func(t *testing.T) {
 			c := newCluster(t)
 			a := c.start(t, "a", "1")
 			a.commitRelays(t, oneRegion)
@@ -201,7 +202,7 @@ func TestRelayMapOfALiveReplicaIsNotOverwrittenByAnotherConfiguration(t *testing
 }
 
 func TestConfiguredSettingsWaitForTheDatabase(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.commitRelays(t, oneRegion)
@@ -244,7 +245,7 @@ func (r *replica) wantRelays(t *testing.T, want map[string]string) {
 }
 
 func TestEachReplicaPublishesItsRelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.publish(t, 901)
@@ -262,7 +263,7 @@ func TestEachReplicaPublishesItsRelay(t *testing.T) {
 }
 
 func TestRegionOfTheRunBeforeIsTakenOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		a.publish(t, 901)
@@ -276,7 +277,7 @@ func TestRegionOfTheRunBeforeIsTakenOver(t *testing.T) {
 }
 
 func TestRegionOfALiveReplicaIsLeftToIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		a.publish(t, 901)

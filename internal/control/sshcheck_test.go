@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // These are the nodes of all tests about sessions. The users are user1 and user2.
@@ -161,7 +162,7 @@ func TestOnlyTheTargetMayAskAboutItsSessions(t *testing.T) {
 }
 
 func TestApprovalHoldsForItsPeriodWhereItWasGiven(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := open(t)
 		sessions(t, s.commit, checkServers)
 		q := question(laptop1, server, "root")
@@ -206,7 +207,7 @@ func TestApprovalHoldsForItsPeriodWhereItWasGiven(t *testing.T) {
 }
 
 func TestApprovalForOneSessionLetsOneIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := open(t)
 		sessions(t, s.commit, checkAlways)
 		q := question(laptop1, server, "deploy")
@@ -237,7 +238,7 @@ func TestApprovalForOneSessionLetsOneIn(t *testing.T) {
 }
 
 func TestRejectedSessionIsToldAndMayAskLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := open(t)
 		sessions(t, s.commit, checkServers)
 		q := question(laptop1, server, "root")
@@ -273,7 +274,7 @@ func TestRejectedSessionIsToldAndMayAskLater(t *testing.T) {
 }
 
 func TestWaitingSessionFollowsThePolicy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := open(t)
 		sessions(t, s.commit, checkServers)
 		q := question(laptop1, server, "root")
@@ -295,7 +296,7 @@ func TestWaitingSessionFollowsThePolicy(t *testing.T) {
 }
 
 func TestSessionGivesUpAfterHalfAnHour(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := open(t)
 		sessions(t, s.commit, checkServers)
 		began := time.Now()
@@ -310,7 +311,7 @@ func TestSessionGivesUpAfterHalfAnHour(t *testing.T) {
 }
 
 func TestAbandonedSessionIsDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		s := open(t)
 		sessions(t, s.commit, checkServers)
 		q := question(laptop1, server, "root")
@@ -390,7 +391,7 @@ func TestAnswerToACodeThatNobodyHas(t *testing.T) {
 }
 
 func TestSessionIsApprovedOnAnotherReplica(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		here, there := c.start(t, "here", ""), c.start(t, "there", "")
 		sessions(t, here.commit, checkServers+","+checkAlways)
@@ -415,7 +416,7 @@ func TestSessionIsApprovedOnAnotherReplica(t *testing.T) {
 }
 
 func TestSessionWaitsOnThroughARestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		before := c.start(t, "before", "")
 		sessions(t, before.commit, checkServers)

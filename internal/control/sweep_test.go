@@ -2,12 +2,12 @@ package control_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func TestNodesOfAKilledReplicaAreOfflineSixteenSecondsLater(t *testing.T) {
@@ -21,7 +21,7 @@ func TestManyNodesOfAKilledReplicaGetAMinuteToReturn(t *testing.T) {
 // testKilledReplica kills a replica, and wants those of its nodes to be offline after a time that have not connected to another one.
 func testKilledReplica(t *testing.T, nodes int, after time.Duration) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		a.addNodes(t, mesh.NodeID(nodes))
@@ -54,7 +54,7 @@ func testKilledReplica(t *testing.T, nodes int, after time.Duration) {
 }
 
 func TestRestartOfTheOnlyReplicaGivesNodesAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		a.addNodes(t, 2)
@@ -77,7 +77,7 @@ func TestRestartOfTheOnlyReplicaGivesNodesAMinute(t *testing.T) {
 
 func TestOutageOfTheDatabaseShowsNobodyOffline(t *testing.T) {
 	for _, outage := range []time.Duration{5 * time.Second, 20 * time.Second, 5 * time.Minute} {
-		synctest.Test(t, func(t *testing.T) {
+		waittest.Bubble(t, func(t *testing.T) {
 			c := newCluster(t)
 			a, b := c.start(t, "a", ""), c.start(t, "b", "")
 			a.addNodes(t, 2)
@@ -106,7 +106,7 @@ func TestOutageOfTheDatabaseShowsNobodyOffline(t *testing.T) {
 func TestReplicaThatReturnsAnnouncesItsStreams(t *testing.T) {
 	// After twenty minutes the log is too short, and the replica reloads the tables.
 	for _, outage := range []time.Duration{30 * time.Second, 20 * time.Minute} {
-		synctest.Test(t, func(t *testing.T) {
+		waittest.Bubble(t, func(t *testing.T) {
 			c := newCluster(t)
 			a, b := c.start(t, "a", ""), c.start(t, "b", "")
 			a.addNodes(t, 2)
@@ -128,7 +128,7 @@ func TestReplicaThatReturnsAnnouncesItsStreams(t *testing.T) {
 }
 
 func TestExpiryIsShownWhenItPasses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		var evs []mesh.Event
@@ -168,7 +168,7 @@ func TestExpiryIsShownWhenItPasses(t *testing.T) {
 }
 
 func TestIdleEphemeralNodeIsDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "")
 		now := mesh.TimeOf(time.Now())
 		for id := mesh.NodeID(1); id <= 3; id++ {
@@ -206,7 +206,7 @@ func (r *replica) ephemeralNode(t *testing.T) {
 }
 
 func TestEphemeralNodeGetsTheWholeTimeoutAfterAStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		first := c.start(t, "a", "")
 		first.ephemeralNode(t)
@@ -222,7 +222,7 @@ func TestEphemeralNodeGetsTheWholeTimeoutAfterAStart(t *testing.T) {
 }
 
 func TestEphemeralNodeGetsTheWholeTimeoutAfterAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		a.ephemeralNode(t)
@@ -239,7 +239,7 @@ func TestEphemeralNodeGetsTheWholeTimeoutAfterAnOutage(t *testing.T) {
 
 func TestEphemeralNodeThatCameBackDuringAnOutageStays(t *testing.T) {
 	for i := range 20 { // heartbeats, sweeps and retries happen in every order
-		synctest.Test(t, func(t *testing.T) {
+		waittest.Bubble(t, func(t *testing.T) {
 			c := newCluster(t)
 			a := c.start(t, "a", "")
 			a.ephemeralNode(t)
@@ -259,7 +259,7 @@ func TestEphemeralNodeThatCameBackDuringAnOutageStays(t *testing.T) {
 }
 
 func TestQuietSweepWritesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, _ := c.start(t, "a", ""), c.start(t, "b", "")
 		a.addNodes(t, 10)

@@ -2,12 +2,12 @@ package control_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // Reverting a policy on trial disables routes that only its autoApprovers had enabled. What
@@ -40,7 +40,7 @@ func TestRevertWithdrawsRoutesApprovedOnTrial(t *testing.T) {
 }
 
 func TestUnconfirmedPolicyTakesItsRoutesAlong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		s := service{Service: a.Service, ledger: a.ledger}
@@ -55,7 +55,7 @@ func TestUnconfirmedPolicyTakesItsRoutesAlong(t *testing.T) {
 
 // A policy file replaces whatever is stored, even a version on trial.
 func TestPolicyFileInPlaceOfATrialWithdrawsItsRoutes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		s := service{Service: a.Service, ledger: a.ledger}

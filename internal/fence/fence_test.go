@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/fence"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // replica is a fence with the simulated state of its database and network connections.
@@ -171,7 +172,7 @@ func TestReplicaThatWasPausedIsClosedUntilItKnowsThatNobodyChangedAnything(t *te
 		"nobody answers":                        {others: func(b *replica) { b.hidden.Store(true) }, opens: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			waittest.Bubble(t, func(t *testing.T) {
 				cluster := newCluster(t, "a", "b")
 				a, b := cluster.replicas[0], cluster.replicas[1]
 				cluster.after(time.Minute, false, false)
@@ -200,7 +201,7 @@ func TestReplicaThatWasPausedIsClosedUntilItKnowsThatNobodyChangedAnything(t *te
 }
 
 func TestReplicaWithoutDatabaseClosesWhileAnotherHasIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b", "c")
 		a := c.replicas[0]
 		c.after(time.Minute, false, false)
@@ -214,7 +215,7 @@ func TestReplicaWithoutDatabaseClosesWhileAnotherHasIt(t *testing.T) {
 }
 
 func TestOutageForAllClosesNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
 		a, b := c.replicas[0], c.replicas[1]
 		<-time.After(time.Minute)
@@ -235,7 +236,7 @@ func TestOutageForAllClosesNobody(t *testing.T) {
 }
 
 func TestReplicaThatReachesNobodyServesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
 		a, b := c.replicas[0], c.replicas[1]
 		b.hidden.Store(true)
@@ -261,7 +262,7 @@ func TestReplicaThatReachesNobodyServesOn(t *testing.T) {
 }
 
 func TestFenceStaysClosedWhenAnswersAreLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b", "c")
 		a, b := c.replicas[0], c.replicas[1]
 		<-time.After(time.Minute)
@@ -289,7 +290,7 @@ func TestFenceStaysClosedWhenAnswersAreLost(t *testing.T) {
 
 // Claims that peers made during one outage do not count in the next one.
 func TestFenceOpensAtOnceWhenTheDatabaseIsBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
 		a, b := c.replicas[0], c.replicas[1]
 		<-time.After(time.Minute)
@@ -310,7 +311,7 @@ func TestFenceOpensAtOnceWhenTheDatabaseIsBack(t *testing.T) {
 // A single claim closes the fence. Lost answers must not make it count twice, which would send clients
 // away.
 func TestLostAnswersSendNobodyAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
 		a, b := c.replicas[0], c.replicas[1]
 		<-time.After(time.Minute)
@@ -325,7 +326,7 @@ func TestLostAnswersSendNobodyAway(t *testing.T) {
 
 // A replica without the database cannot learn the new IDs of its peers.
 func TestReplicaThatRestartsIsStillAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
 		a, b := c.replicas[0], c.replicas[1]
 		<-time.After(time.Minute)
@@ -347,7 +348,7 @@ func TestReplicaThatRestartsIsStillAsked(t *testing.T) {
 }
 
 func TestReplicaOfAnOlderReleaseIsToBeUpgraded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
 		a := c.replicas[0]
 		c.replicas[1].old.Store(true)
@@ -359,7 +360,7 @@ func TestReplicaOfAnOlderReleaseIsToBeUpgraded(t *testing.T) {
 }
 
 func TestLoneReplicaNeverCloses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, "a")
 		c.replicas[0].away.Store(true)
 		for range 50 {
@@ -371,7 +372,7 @@ func TestLoneReplicaNeverCloses(t *testing.T) {
 // A process that was suspended knows at once that it may have missed changes, but
 // sends nobody away before it has asked its peers.
 func TestReplicaThatWasStoppedClosesAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
 		a := c.replicas[0]
 		<-time.After(time.Minute)

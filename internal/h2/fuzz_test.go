@@ -9,13 +9,13 @@ import (
 	"net/http"
 	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/fairlead-mesh/fairlead/internal/h2"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // What the client does after it has sent everything.
@@ -93,7 +93,7 @@ func FuzzFrames(f *testing.F) {
 		if len(in) > 16<<10 {
 			return
 		}
-		synctest.Test(t, func(t *testing.T) { attack(t, behaviour%behaviours, unpack(in)) })
+		waittest.Bubble(t, func(t *testing.T) { attack(t, behaviour%behaviours, unpack(in)) })
 	})
 }
 

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/fairlead-mesh/fairlead/internal/h2"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // What one client sends must not change how the server parses what another one sends.
@@ -47,7 +47,7 @@ func TestBrokenHeaderOfOneClientDoesNotBreakAnother(t *testing.T) {
 
 // A client that breaks the protocol and does not read what it is told must not keep its connection.
 func TestClientThatDoesNotReadWhyItIsClosedIsClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		l := serve(t, h2.New(config(hang)), client, server)
 		f := http2.NewFramer(client, client)

@@ -11,18 +11,18 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
 
 	"github.com/fairlead-mesh/fairlead/internal/h2"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // silently serves one end of a pipe to a raw client, in a bubble with its own clock. It passes on the errors of the handler.
 func silently(t *testing.T, handler func(http.ResponseWriter, *http.Request) error, f func(t *testing.T, c *raw, l *link, failed <-chan error)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		failed := make(chan error, 10)
 		l := serve(t, h2.New(config(func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func TestConnectionsWithoutRequestsEnd(t *testing.T) {
 
 func TestStrangersWhoDoNotBeginAreClosed(t *testing.T) {
 	for _, text := range []string{"", "PRI * HTTP/2.0", http2.ClientPreface, http2.ClientPreface + "\x00\x00"} {
-		synctest.Test(t, func(t *testing.T) {
+		waittest.Bubble(t, func(t *testing.T) {
 			client, server := net.Pipe()
 			l := serve(t, h2.New(config(hang)), client, server)
 			newRaw(t, client)
@@ -175,7 +175,7 @@ func TestResponseThatIsNotAcceptedEnds(t *testing.T) {
 
 // A client that does not read anything from its connection is cut off.
 func TestClientThatDoesNotReadIsCutOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		began := time.Now()
 		l := serve(t, h2.New(config(hang)), client, server)

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // overtaken is a store whose database a newer version uses from some time on.
@@ -31,7 +31,7 @@ func (o *overtaken) Tail(ctx context.Context, after store.Point) ([]store.Entry,
 }
 
 func TestReplicaThatIsTooOldForTheDatabaseStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		st := &overtaken{Store: openSQLite(t)}
 		l, err := ledger.Open(t.Context(), ledger.Config{Store: st, Log: quiet(), Registerer: prometheus.NewRegistry()})
 		if err != nil {

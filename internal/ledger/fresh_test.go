@@ -2,10 +2,10 @@ package ledger_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func TestReplicaIsFreshWhileItMissesNothing(t *testing.T) {
@@ -21,7 +21,7 @@ func TestReplicaIsFreshWhileItMissesNothing(t *testing.T) {
 		"neither reads nor hears of others": {mute: true, unread: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			waittest.Bubble(t, func(t *testing.T) {
 				st := &weak{Store: openSQLite(t), others: 1}
 				if c.ahead {
 					st.ahead.Store(1000)

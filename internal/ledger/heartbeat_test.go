@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // weak is a store whose heartbeats and reads can be made to fail.
@@ -50,7 +51,7 @@ func pass(d time.Duration) {
 }
 
 func TestReplicaJudgesNobodyUntilItHasBeatenThreeTimes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		st := &weak{Store: openSQLite(t)}
 		l := run(t, ledger.Config{Store: st})
 		steadyAfter := func(d time.Duration, want bool) {
@@ -91,7 +92,7 @@ func TestReplicaIsCutOffOnlyWhenOthersCanServe(t *testing.T) {
 		"beats although reading fails": {others: 1, unread: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			waittest.Bubble(t, func(t *testing.T) {
 				st := &weak{Store: openSQLite(t), others: c.others}
 				l := run(t, ledger.Config{Store: st})
 				pass(time.Minute)

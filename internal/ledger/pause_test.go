@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/store"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // looks is a store that counts reads of the log.
@@ -27,7 +28,7 @@ func (l *looks) Tail(ctx context.Context, after store.Point) ([]store.Entry, err
 // In a synctest bubble no goroutine runs while the clock moves, which looks like a pause
 // to the ledger.
 func TestPauseOfTheProcessHoldsReadersUntilTheLogWasRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		st := &looks{weak: weak{Store: openSQLite(t)}}
 		l := run(t, ledger.Config{Store: st})
 		commit(t, l, mesh.UserPut{User: &mesh.User{ID: 1, Name: "alice"}})

@@ -3,14 +3,14 @@ package periodic_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/periodic"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func TestRunCallsOncePerIntervalUntilTheContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
 		defer cancel()
 		begun := time.Now()

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,7 +68,7 @@ func follow(t *testing.T, frequency, during time.Duration, w *world, answers ...
 }
 
 func TestOnlyAnotherMapIsPublished(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		one, two := encode(t, relayMap(1)), encode(t, relayMap(1, 2))
 		w := &world{relayMap: []byte(one)}
 		s, _ := follow(t, time.Hour, 100*time.Hour, w, one, one, two, two, one)
@@ -86,7 +85,7 @@ func TestOnlyAnotherMapIsPublished(t *testing.T) {
 }
 
 func TestBadDownloadLeavesTheGoodMap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		good, better := encode(t, relayMap(1)), encode(t, relayMap(2))
 		w := &world{}
 		s, r := follow(t, 24*time.Hour, 30*time.Hour, w,
@@ -111,7 +110,7 @@ func TestBadDownloadLeavesTheGoodMap(t *testing.T) {
 }
 
 func TestFirstMapIsTriedForUntilItIsThere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		good := encode(t, relayMap(1))
 		w := &world{}
 		s, _ := follow(t, 0, 100*time.Hour, w, "down", "down", "down", good)

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func newSessions(n int) (all []*session) {
@@ -26,7 +28,7 @@ func woken(all []*session) (list []int) {
 }
 
 func TestTurnsAreGrantedInOrderAndOnlyAFewAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		turns, all := &turns{clock: newClock()}, newSessions(maxUpdates+3)
 		for _, s := range all {
 			turns.request(s)
@@ -58,7 +60,7 @@ func TestTurnsAreGrantedInOrderAndOnlyAFewAtATime(t *testing.T) {
 }
 
 func TestStreamThatFallsBehindDuringItsTurnGetsAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		turns, all := &turns{clock: newClock()}, newSessions(1)
 		s := all[0]
 		turns.request(s)
@@ -78,7 +80,7 @@ func TestStreamThatFallsBehindDuringItsTurnGetsAnother(t *testing.T) {
 }
 
 func TestSlowStreamsAreOvertakenAndKeepTheirTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	waittest.Bubble(t, func(t *testing.T) {
 		turns, all := &turns{clock: newClock()}, newSessions(2*maxUpdates)
 		for _, s := range all {
 			turns.request(s)
