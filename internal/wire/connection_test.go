@@ -109,15 +109,22 @@ func TestClientThatGaveUpIsNotLoggedAsRejected(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); err == nil { // waits for the reset
 		t.Fatal("the client is still connected")
 	}
-	req := httptest.NewRequestWithContext(t.Context(), "POST", "/ts2021", nil)
+	s.givesUp(t.Context(), closedConn{httptest.NewRecorder(), conn})
+}
+
+// givesUp connects a client of 192.0.2.1 that the server must log as one that gave up, and not as rejected.
+func (s *service) givesUp(ctx context.Context, w http.ResponseWriter) {
+	s.t.Helper()
+	req := httptest.NewRequestWithContext(ctx, "POST", "/ts2021", nil)
+	req.RemoteAddr = "192.0.2.1:1024"
 	req.Header.Set("Upgrade", "tailscale-control-protocol")
 	req.Header.Set("X-Tailscale-Handshake", s.initiationText())
-	s.wire.Routes()["POST /ts2021"].ServeHTTP(closedConn{httptest.NewRecorder(), conn}, req)
-	if lines := s.log.lines(t, "client connection rejected"); len(lines) > 0 {
-		t.Error(lines)
+	s.wire.Routes()["POST /ts2021"].ServeHTTP(w, req)
+	if lines := s.log.lines(s.t, "client connection rejected"); len(lines) > 0 {
+		s.t.Error(lines)
 	}
-	if len(s.log.lines(t, "client disconnected before the handshake was complete")) != 1 {
-		t.Error("the connection is not logged at all")
+	if len(s.log.lines(s.t, "client disconnected before the handshake was complete")) != 1 {
+		s.t.Error("the connection is not logged at all")
 	}
 }
 
@@ -132,17 +139,7 @@ func TestClientThatGaveUpInTheQueueIsNotLoggedAsRejected(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	req := httptest.NewRequestWithContext(ctx, "POST", "/ts2021", nil)
-	req.RemoteAddr = "192.0.2.1:1024"
-	req.Header.Set("Upgrade", "tailscale-control-protocol")
-	req.Header.Set("X-Tailscale-Handshake", s.initiationText())
-	s.wire.Routes()["POST /ts2021"].ServeHTTP(httptest.NewRecorder(), req)
-	if lines := s.log.lines(t, "client connection rejected"); len(lines) > 0 {
-		t.Error(lines)
-	}
-	if len(s.log.lines(t, "client disconnected before the handshake was complete")) != 1 {
-		t.Error("the connection is not logged at all")
-	}
+	s.givesUp(ctx, httptest.NewRecorder())
 }
 
 // closedConn is a response whose connection the client has closed.
